@@ -58,7 +58,7 @@ models: install llm $(WHISPER)
 
 # An API key, alone on standard output.
 key: install
-	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),$(error Name the account: make key ACCOUNT=NAME))"
+	@$(BIN)/python manage.py createkey --account "$(or $(ACCOUNT),Local)" $(if $(NAME),--name "$(NAME)")
 
 # Types are checked beside the tests, which wait more than they compute.
 test: .venv/tests.stamp models whisper .venv/system.stamp $(LIGHT_CLIENTS:%=var/clients/%/stamp) var/javascript/stamp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -20,7 +20,7 @@ from tests.realtime.test_models import begin
 from tests.web import words_of
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.keys import parse
-from voiceapp.accounts.models import Account, ApiKey, Membership, Workspace
+from voiceapp.accounts.models import Account, ApiKey, Membership, MonthlySpend, Workspace
 
 KEY = re.compile(r"sk-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}")
 KEYS = "admin:accounts_apikey_changelist"
@@ -30,7 +30,7 @@ ADD_KEY = "admin:accounts_apikey_add"
 def wanted(member: Member, **changes: object) -> dict[str, object]:
     """What the form for a new key sends."""
     form = {"workspace": member.workspace.pk, "name": "Kitchen", "scopes": ["realtime"], "task_priority": 0}
-    return {**form, "expires_at_0": "", "expires_at_1": "", **changes}
+    return {**form, "lasts": "", "expires_at_0": "", "expires_at_1": "", **changes}
 
 
 def ask_to_revoke(desk: Client, *rows: ApiKey, **more: str) -> str:
@@ -69,16 +69,39 @@ def test_reloading_the_page_with_the_key_makes_no_other(desk: Client, alice: Mem
     assert KEY.search(desk.post(reverse(ADD_KEY), wanted(alice, name="Kitchen 2")).content.decode())
 
 
-def test_it_makes_a_key_that_expires(desk: Client, alice: Member) -> None:
-    day = timezone.now() + timedelta(days=30)
-    desk.post(reverse(ADD_KEY), wanted(alice, expires_at_0=f"{day:%Y-%m-%d}", expires_at_1="12:00:00"))
-    assert ApiKey.objects.get(name="Kitchen").expires_at == day.replace(hour=12, minute=0, second=0, microsecond=0)
+def test_it_makes_a_key_that_expires_and_is_not_for_operators(desk: Client, alice: Member) -> None:
+    form = desk.get(reverse(ADD_KEY)).context["adminform"].form
+    assert form.initial.get("lasts", form.fields["lasts"].initial) == 90
+    assert form["scopes"].initial == ["realtime", "inference", "tasks", "webhooks"]
+    desk.post(reverse(ADD_KEY), wanted(alice, lasts="30"))
+    expires_at = ApiKey.objects.get(name="Kitchen").expires_at
+    assert expires_at is not None
+    assert abs(expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        (0, "2.00 of 2.00 $, lasts at this pace"),
+        (1_000_000_000, "1.00 of 2.00 $, used up on 2026-11-21 at this pace"),
+        (500_000_000, "1.50 of 2.00 $, lasts at this pace"),
+        (3_000_000_000, "0.00 of 2.00 $, used up"),
+    ],
+)
+def test_it_says_how_long_a_budget_lasts(
+    desk: Client, alice: Member, monkeypatch: pytest.MonkeyPatch, spent: int, expected: str
+) -> None:
+    noon = datetime(2026, 11, 11, 0, tzinfo=UTC)
+    ApiKey.objects.update(monthly_budget_nano=2_000_000_000, created_at=noon - timedelta(days=90))
+    MonthlySpend.objects.create(key=alice.row, month="2026-11", spent_nano=spent)
+    monkeypatch.setattr(timezone, "now", lambda: noon)
+    assert expected in words_of(desk.get(reverse(KEYS)).content.decode())
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"expires_at_0": "2020-01-01", "expires_at_1": "12:00:00"},
+        {"lasts": "31"},
         {"scopes": []},
         {"scopes": ["everything"]},
         {"name": ""},
@@ -111,7 +134,7 @@ def test_it_changes_what_a_key_may_do_but_not_whose_it_is(desk: Client, alice: M
     page = desk.get(key_page(alice))
     assert page.context["adminform"].form["monthly_budget_nano"].value() == "2.50"
     assert page.context["adminform"].form["allowed_models"].value() == "voice\nespeak-ng"
-    assert "0.00 of 2.50 $" in page.content.decode()
+    assert "2.50 of 2.50 $" in page.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 from datetime import timedelta
 
 import pytest
@@ -31,6 +33,18 @@ def test_it_prints_the_key_alone() -> None:
     assert row.expires_at is None
     assert key not in err
     assert row.shown in err
+
+
+def test_it_asks_for_a_name_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = pty.openpty()
+    monkeypatch.setattr("sys.stdin", os.fdopen(terminal))
+    os.write(keyboard, b"Telephone\n\n")
+    _, err = createkey("--account", "New")
+    assert ApiKey.objects.get().name == "Telephone"
+    assert "Where will the key be used?" in err
+    with pytest.raises(CommandError, match="1 to 100"):
+        createkey("--account", "New")
+    os.close(keyboard)
 
 
 def test_it_uses_the_account_that_is_there(alice: Member) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -67,7 +68,7 @@ def test_it_shows_now_and_the_day(desk: Client, alice: Member) -> None:
     assert "Nothing needs attention." in words
 
 
-def test_charts_count_turns_and_failures_by_their_time(alice: Member) -> None:
+def test_charts_count_turns_and_failures_by_their_time(alice: Member, operator: User) -> None:
     now = timezone.now().replace(minute=30, second=30)
     session = begin(alice)
     for ordinal, (ago, status) in enumerate([(0, "completed"), (0, "failed"), (10, "completed"), (90, "completed")], 1):
@@ -75,7 +76,7 @@ def test_charts_count_turns_and_failures_by_their_time(alice: Member) -> None:
         Turn.objects.create(
             session=session, ordinal=ordinal, status=status, started_at=at, is_spoken=True, first_audio_ms=100 * ordinal
         )
-    hour, day = charts(now)
+    hour, day = charts(now, operator)
     assert [(bar.turns, bar.failed, bar.latency) for bar in hour.bars if bar.turns] == [
         (1, 0, "300 ms"),
         (2, 1, "150 ms"),

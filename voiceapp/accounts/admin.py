@@ -6,6 +6,8 @@ A key is shown once, by the HTTP response that creates it.
 from __future__ import annotations
 
 import hashlib
+from copy import deepcopy
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -20,12 +22,13 @@ from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
 )
 
 from voiceapp.accounts import ledger_admin
 from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
-from voiceapp.accounts.budgets import month_of
+from voiceapp.accounts.budgets import forecast, month_of
 from voiceapp.accounts.key_revocation_admin import KeyRevocation
 from voiceapp.accounts.keys import give_secret
 from voiceapp.accounts.models import (
@@ -38,6 +41,7 @@ from voiceapp.accounts.models import (
     Workspace,
     all_scopes,
 )
+from voiceapp.accounts.own_rows import OwnFilter, OwnRows, sees_all
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import NANO, dollars
 from voiceapp.http.admin import LABELS, shown_once
@@ -55,7 +59,7 @@ class WorkspaceInline(TabularInline):
     can_delete = False
 
 
-class MembershipInline(TabularInline):
+class MembershipInline(OwnRows, TabularInline):
     model = Membership
     extra = 0
     verbose_name = "person"
@@ -63,7 +67,8 @@ class MembershipInline(TabularInline):
 
 
 @admin.register(Account)
-class AccountAdmin(ModelAdmin):
+class AccountAdmin(OwnRows, ModelAdmin):
+    account_path = "pk"
     list_display = ("name", "is_active", "created_at")
     list_filter = ("is_active",)
     search_fields = ("name",)
@@ -82,7 +87,7 @@ class AccountAdmin(ModelAdmin):
 
 
 @admin.register(GuestSite)
-class GuestSiteAdmin(ModelAdmin):
+class GuestSiteAdmin(OwnRows, ModelAdmin):
     list_display = ("origin", "sessions_at_once", "sessions_per_hour", "session_s", "is_active")
     search_fields = ("origin",)
     list_select_related = ("account",)
@@ -104,9 +109,9 @@ class GuestSiteAdmin(ModelAdmin):
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(ModelAdmin):
+class WorkspaceAdmin(OwnRows, ModelAdmin):
     list_display = ("name", "account", "public_id")
-    list_filter = ("account",)
+    list_filter = (("account", OwnFilter),)
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "public_id")
     readonly_fields = ("public_id",)
@@ -144,6 +149,15 @@ class Dollars(forms.DecimalField):
 class KeyForm(forms.ModelForm):
     """Fields of a key that an operator may edit; its text is not one of them."""
 
+    lasts = forms.TypedChoiceField(
+        label="Expires",
+        choices=[(30, "in 30 days"), (90, "in 90 days"), ("", "never")],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        initial=90,
+        widget=UnfoldAdminSelectWidget,
+    )
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices,
         initial=all_scopes,
@@ -185,6 +199,11 @@ class KeyForm(forms.ModelForm):
             raise forms.ValidationError("This time has passed already.")
         return expires_at
 
+    def save(self, commit: bool = True) -> Any:
+        if self.instance.pk is None and (days := self.cleaned_data["lasts"]):
+            self.instance.expires_at = timezone.now() + timedelta(days=days)
+        return super().save(commit)
+
 
 def _sent(request: HttpRequest) -> str:
     held = sorted((name, *values) for name, values in request.POST.lists())
@@ -211,20 +230,21 @@ class KeyStateFilter(admin.SimpleListFilter):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(KeyRevocation):
+class ApiKeyAdmin(OwnRows, KeyRevocation):
     """Keys: scopes and limits can be changed while the key is usable; its text and workspace cannot.
 
     Keys that cannot be used any more may be deleted.
     """
 
+    account_path = "workspace__account"
     form = KeyForm
-    list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at", "spent_this_month")
-    list_filter = (KeyStateFilter, "workspace__account")
+    list_display = ("name", "shown", "workspace", "state", "last_used_at", "expires_at", "spent_this_month", "left")
+    list_filter = (KeyStateFilter, ("workspace__account", OwnFilter))
     list_select_related = ("workspace__account",)
     search_fields = ("name", "prefix", "last_four", "workspace__name", "workspace__account__name")
     actions = ("revoke",)
     change_form_template = "admin/accounts/apikey/change_form.html"
-    facts = ("workspace", "shown", "state", "created_at", "revoked_at", "last_used_at", "spent_this_month")
+    facts = ("workspace", "shown", "state", "created_at", "revoked_at", "last_used_at", "spent_this_month", "left")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
         this_month = MonthlySpend.objects.filter(key=OuterRef("pk"), month=month_of(timezone.now()))
@@ -241,17 +261,38 @@ class ApiKeyAdmin(KeyRevocation):
 
     @admin.display(description="spent this month")
     def spent_this_month(self, row: ApiKey) -> str:
-        budget = "" if row.monthly_budget_nano is None else f" of {dollars(row.monthly_budget_nano)}"
-        return f"{dollars(row.spent_nano or 0)}{budget} $"
+        return f"{dollars(row.spent_nano or 0)} $"
+
+    @admin.display(description="budget left")
+    def left(self, row: ApiKey) -> str | None:
+        """What is left of the month's budget, and for how long at the month's pace."""
+        if row.monthly_budget_nano is None:
+            return None
+        now, spent = timezone.now(), row.spent_nano or 0
+        rest = max(0, row.monthly_budget_nano - spent)
+        month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        until = (month + timedelta(days=31)).replace(day=1)
+        lasts = forecast(rest, spent, since=max(month, row.created_at), now=now, until=until)
+        return f"{dollars(rest)} of {dollars(row.monthly_budget_nano)} $, {lasts}"
+
+    def get_form(self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **options: Any) -> Any:
+        """Members of an account give no rights over the server."""
+        form = super().get_form(request, obj, change, **options)
+        if "scopes" in form.base_fields and not sees_all(request.user):
+            form.base_fields["scopes"] = scopes = deepcopy(form.base_fields["scopes"])
+            scopes.choices = [(scope, label) for scope, label in Scope.choices if scope != Scope.ADMIN]
+        return form
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         """All there is to decide about a new key; about an old one, what it is and what may still be decided."""
+        decided = [name for name in KeyForm.Meta.fields if obj is None or name != "workspace"]
         if obj is None:
-            return KeyForm.Meta.fields
-        decided = [name for name in KeyForm.Meta.fields if name != "workspace"]
-        if not obj.is_usable(timezone.now()):
-            decided.remove("monthly_budget_nano")  # spent_this_month says it in dollars
-        return (*self.facts, *decided)
+            decided[-1] = "lasts"  # in the place of a time
+        if not sees_all(request.user) or (obj is not None and not obj.is_usable(timezone.now())):
+            decided.remove("monthly_budget_nano")  # `left` says it in dollars
+        if not sees_all(request.user):
+            decided.remove("is_front")
+        return (*self.facts, *decided) if obj is not None else tuple(decided)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return () if obj is None else self.facts

@@ -8,6 +8,7 @@ otherwise gives it back. Functions here touch rows and run in the database threa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -137,6 +138,16 @@ def spend(key_id: int, cost_nano: int, now: datetime) -> None:
 def month_of(now: datetime) -> str:
     """The calendar month of an aware time in UTC, the server's own zone: `2026-11`."""
     return f"{now:%Y-%m}"
+
+
+def forecast(rest: int, used: int, *, since: datetime, now: datetime, until: datetime) -> str:
+    """Say whether the rest lasts until then, at the pace of what was used since; of less than a day, as if of one."""
+    if not rest:
+        return "used up"
+    lasts = math.inf if not used else max(now - since, timedelta(days=1)).total_seconds() * rest / used
+    if lasts >= (until - now).total_seconds():
+        return "lasts at this pace"
+    return f"used up on {now + timedelta(seconds=lasts):%Y-%m-%d} at this pace"
 
 
 def _take_of_quota(wanted: Wanted) -> int:

@@ -10,9 +10,12 @@ from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from unfold.admin import ModelAdmin
 
+from voiceapp.accounts.budgets import forecast
 from voiceapp.accounts.models import Quota, UsageRecord
+from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.formats import dollars
 from voiceapp.http.admin import RecordsAdmin, csv_download
 
@@ -87,12 +90,12 @@ def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(RecordsAdmin):
+class UsageRecordAdmin(OwnRows, RecordsAdmin):
     """The ledger: rows can be looked at and exported, and not added, changed or deleted."""
 
     list_before_template = "admin/accounts/usagerecord/sums.html"
     list_display = ("created_at", "account", "caller", "operation", "model", "agent", "unit", "quantity", "cost")
-    list_filter = (SumsFilter, "account", "family", "operation", "model", "agent", "unit")
+    list_filter = (SumsFilter, ("account", OwnFilter), "family", "operation", "model", "agent", "unit")
     list_select_related = ("account",)
     list_per_page = 50
     date_hierarchy = "created_at"
@@ -153,15 +156,23 @@ class UsageRecordAdmin(RecordsAdmin):
 
 
 @admin.register(Quota)
-class QuotaAdmin(ModelAdmin):
+class QuotaAdmin(OwnRows, ModelAdmin):
     """Free quotas. Accounts use them; an operator may grant more, or longer."""
 
-    list_display = ("account", "family", "used", "granted", "expires_at")
-    list_filter = ("family", "account")
+    list_display = ("account", "family", "used", "granted", "left", "expires_at")
+    list_filter = ("family", ("account", OwnFilter))
     list_select_related = ("account",)
     search_fields = ("account__name",)
     fields = ("account", "family", "used", "granted", "first_used_at", "expires_at")
     readonly_fields = ("account", "family", "used", "first_used_at")
+
+    @admin.display(description="left")
+    def left(self, row: Quota) -> str:
+        now, rest = timezone.now(), max(0, row.granted - row.used)
+        if row.expires_at <= now:
+            return "expired"
+        lasts = forecast(rest, row.used, since=row.first_used_at, now=now, until=row.expires_at)
+        return f"{rest}, {lasts}"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -23,6 +23,8 @@ from django.utils import timezone
 
 from voiceapp.formats import identifier
 
+SEE_EVERY_ACCOUNT = "see_every_account"
+"""Permission of those who find the rows of all accounts in the operators' site, and not only those of their own."""
 MAX_PRIORITY = 100
 """Highest priority of a task; the lowest is its negative."""
 
@@ -57,6 +59,7 @@ class Account(models.Model):
 
     class Meta:
         ordering = ("name",)
+        permissions = ((SEE_EVERY_ACCOUNT, "Can see the rows of every account"),)
 
     def __str__(self) -> str:
         return f"{self.name}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -69,10 +69,11 @@ class LiveAdmin(ReadOnlyAdmin):
     async def live(self, request: HttpRequest) -> HttpResponseBase:
         """Stream that something changed: in the row named by `row`, or in any."""
         permission = f"{self.opts.app_label}.view_{self.opts.model_name}"
-        return await changes(request, permission, partial(self.state, request.GET.get("row", "")))
+        row = request.GET.get("row", "")
+        return await changes(request, permission, lambda: self.state(self.get_queryset(request), row))
 
-    state: Callable[[str], Any]
-    """Return a value that differs once one row, or with an empty name any, has changed."""
+    state: Callable[[QuerySet[Any], str], Any]
+    """Return a value that differs once one of these rows, or with an empty name any, has changed."""
 
 
 class ReadOnlyInline(ReadOnly, TabularInline):

@@ -14,17 +14,22 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 from voiceapp.accounts.addresses import address_of_request
+from voiceapp.accounts.own_rows import OwnFilter, sees_all
 from voiceapp.http.admin import RecordsAdmin, csv_download
 
 
 @admin.register(LogEntry)
 class AuditAdmin(RecordsAdmin):
     list_display = ("action_time", "user", "content_type", "object_repr", "did")
-    list_filter = ("action_flag", "user", "content_type")
+    list_filter = ("action_flag", ("user", OwnFilter), "content_type")
     list_select_related = ("user", "content_type")
     search_fields = ("object_id", "object_repr", "change_message", "user__username")
     date_hierarchy = "action_time"
     actions = ("download",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
+        rows = super().get_queryset(request)
+        return rows if sees_all(request.user) else rows.filter(user=request.user)
 
     @admin.display(description="what")
     def did(self, row: LogEntry) -> str:

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Avg, Count, Q, QuerySet, Sum
+from django.db.models import Avg, Count, Model, Q, QuerySet, Sum
 from django.db.models.functions import TruncHour, TruncMinute
 from django.urls import reverse
 from django.utils import timezone
 
 from voiceapp.accounts.models import ApiKey, UsageRecord
+from voiceapp.accounts.own_rows import own, sees_all
 from voiceapp.disk import disks, free_bytes_of
 from voiceapp.engines.models.providers import service_states, troubles
 from voiceapp.formats import dollars, size
@@ -32,6 +33,12 @@ LATE_S = 60.0
 """Wait of due work after which it is likely that no worker runs."""
 FAULTS = (1011, INTERNAL_ERROR, UNAVAILABLE)
 """Close codes of conversations that this server ended for a fault of its own."""
+PATHS: dict[type[Model], str] = {
+    Turn: "session__account",
+    ApiKey: "workspace__account",
+    WebhookEndpoint: "workspace__account",
+}
+"""Ways to the account of a row that does not name it itself."""
 CHART_HEIGHT = 60
 BAR_WIDTH = 10
 
@@ -94,30 +101,45 @@ class Chart:
         return BAR_WIDTH * len(self.bars)
 
 
-def shown(now: datetime) -> dict[str, Any]:
-    """Return what the front page shows, by its names in the template."""
-    return {"alarms": alarms(now), "figures": figures(now), "charts": charts(now)}
+def shown(now: datetime, user: Any) -> dict[str, Any]:
+    """Return what the front page shows a person, by its names in the template."""
+    return {"alarms": alarms(now, user), "figures": figures(now, user), "charts": charts(now, user)}
+
+
+def _rows(table: type[Model], user: Any) -> QuerySet[Any]:
+    return own(table._default_manager.all(), user, PATHS.get(table, "account"))
 
 
 def _list(model: str) -> str:
     return str(reverse(f"admin:{model}_changelist"))
 
 
-def state() -> tuple[Any, ...]:
-    """Return a value that differs once a figure of the front page has changed much."""
+def state(user: Any) -> tuple[Any, ...]:
+    """Return a value that differs once a figure of a person's front page has changed much."""
+    failing = _rows(WebhookEndpoint, user).filter(consecutive_fail__gt=0)
     return (
-        RealtimeSession.objects.filter(ended_at__isnull=True).count(),
-        Turn.objects.order_by("-pk").values_list("pk", flat=True).first(),
-        dict(_open_tasks()),
-        list(WebhookEndpoint.objects.filter(consecutive_fail__gt=0).values_list("pk", "consecutive_fail")),
+        _rows(RealtimeSession, user).filter(ended_at__isnull=True).count(),
+        _rows(Turn, user).order_by("-pk").values_list("pk", flat=True).first(),
+        dict(_open_tasks(user)),
+        list(failing.values_list("pk", "consecutive_fail")),
     )
 
 
-def alarms(now: datetime) -> list[Alarm]:
+def alarms(now: datetime, user: Any) -> list[Alarm]:
     """Return what needs attention, the most urgent first."""
-    failing = WebhookEndpoint.objects.filter(deleted_at__isnull=True)
-    count = failing.filter(Q(consecutive_fail__gt=0, status=EndpointStatus.ACTIVE)).count()
-    faults = RealtimeSession.objects.filter(ended_at__gte=midnight(now), close_code__in=FAULTS).count()
+    failing = _rows(WebhookEndpoint, user).filter(deleted_at__isnull=True)
+    count = failing.filter(consecutive_fail__gt=0, status=EndpointStatus.ACTIVE).count()
+    faults = _rows(RealtimeSession, user).filter(ended_at__gte=midnight(now), close_code__in=FAULTS).count()
+    found = _of_server() if sees_all(user) else []
+    if faults:
+        text = f"Conversations ended by a fault of this server today: {faults}"
+        found.append(Alarm(text, _list("realtime_realtimesession")))
+    if count:
+        found.append(Alarm(f"Webhook receivers that fail: {count}", _list("webhooks_webhookendpoint")))
+    return found
+
+
+def _of_server() -> list[Alarm]:
     shortage = disks().shortage()
     found = [Alarm(str(shortage))] if shortage else []
     found += [Alarm(f"Speech server out of order: {error.for_operators}") for error in troubles()]
@@ -129,32 +151,26 @@ def alarms(now: datetime) -> list[Alarm]:
         for name, waited_s in oldest_due_s().items()
         if waited_s > LATE_S
     ]
-    if faults:
-        text = f"Conversations ended by a fault of this server today: {faults}"
-        found.append(Alarm(text, _list("realtime_realtimesession")))
-    if count:
-        found.append(Alarm(f"Webhook receivers that fail: {count}", _list("webhooks_webhookendpoint")))
     return found
 
 
-def figures(now: datetime) -> list[Figure]:
+def figures(now: datetime, user: Any) -> list[Figure]:
     """Return the figures of now, and of the day, which begins at midnight in the server's time zone."""
     today = midnight(now)
-    sessions, turns = _list("realtime_realtimesession"), Turn.objects.filter(started_at__gte=today)
+    sessions, turns = _list("realtime_realtimesession"), _rows(Turn, user).filter(started_at__gte=today)
+    conversations = _rows(RealtimeSession, user)
     failed = turns.filter(status=Turn.Status.FAILED).count()
     median_ms, p95_ms = voice_to_voice_ms(turns)
-    spent = UsageRecord.objects.filter(created_at__gte=today).aggregate(nano=Sum("cost_nano"))["nano"] or 0
-    tasks = dict(_open_tasks())
-    ended = Task.objects.filter(ended_at__gte=today, status=Status.FAILED).count()
+    spent = _rows(UsageRecord, user).filter(created_at__gte=today).aggregate(nano=Sum("cost_nano"))["nano"] or 0
+    tasks = dict(_open_tasks(user))
+    ended = _rows(Task, user).filter(ended_at__gte=today, status=Status.FAILED).count()
     return [
         Figure(
             "Open conversations",
-            str(RealtimeSession.objects.filter(ended_at__isnull=True).count()),
+            str(conversations.filter(ended_at__isnull=True).count()),
             f"{sessions}?state=open",
         ),
-        Figure(
-            "Conversations begun today", str(RealtimeSession.objects.filter(started_at__gte=today).count()), sessions
-        ),
+        Figure("Conversations begun today", str(conversations.filter(started_at__gte=today).count()), sessions),
         Figure("Turns today", str(turns.count()), note=f"{failed} failed"),
         Figure(
             "Voice to voice today",
@@ -170,20 +186,22 @@ def figures(now: datetime) -> list[Figure]:
         ),
         Figure("Spent today", f"{dollars(spent)} $", _list("accounts_usagerecord")),
         Figure(
-            "API keys used today", str(ApiKey.objects.filter(last_used_at__gte=today).count()), _list("accounts_apikey")
+            "API keys used today",
+            str(_rows(ApiKey, user).filter(last_used_at__gte=today).count()),
+            _list("accounts_apikey"),
         ),
         Figure("Memory of this process", size(_memory_bytes()), note="At its highest."),
         Figure("Free disk space", size(free_bytes_of(settings.VAR_DIR))),
     ]
 
 
-def charts(now: datetime) -> list[Chart]:
+def charts(now: datetime, user: Any) -> list[Chart]:
     """Return the turns of the last hour, by minute, and of the last day, by hour."""
     minute = now.replace(second=0, microsecond=0)
-    hour = minute.replace(minute=0)
+    hour, turns = minute.replace(minute=0), _rows(Turn, user)
     return [
-        _chart("The last hour", "minute", minute, timedelta(minutes=1), 60, TruncMinute("started_at")),
-        _chart("The last day", "hour", hour, timedelta(hours=1), 24, TruncHour("started_at")),
+        _chart(turns, "The last hour", "minute", minute, timedelta(minutes=1), 60, TruncMinute("started_at")),
+        _chart(turns, "The last day", "hour", hour, timedelta(hours=1), 24, TruncHour("started_at")),
     ]
 
 
@@ -209,15 +227,17 @@ def voice_to_voice_ms(turns: QuerySet[Turn]) -> tuple[int | None, int | None]:
     return latencies[(count - 1) // 2], latencies[math.ceil(count * 0.95) - 1]
 
 
-def _open_tasks() -> list[tuple[str, int]]:
-    return list(Task.objects.exclude(status__in=FINAL).order_by().values_list("status").annotate(Count("pk")))
+def _open_tasks(user: Any) -> list[tuple[str, int]]:
+    return list(_rows(Task, user).exclude(status__in=FINAL).order_by().values_list("status").annotate(Count("pk")))
 
 
-def _chart(title: str, unit: str, last: datetime, step: timedelta, count: int, begins: Any) -> Chart:
+def _chart(
+    turns: QuerySet[Turn], title: str, unit: str, last: datetime, step: timedelta, count: int, begins: Any
+) -> Chart:
     first = last - step * (count - 1)
     found = {
         row["at"]: row
-        for row in Turn.objects.filter(started_at__gte=first)
+        for row in turns.filter(started_at__gte=first)
         .order_by()
         .annotate(at=begins)
         .values("at")

@@ -5,8 +5,13 @@ from __future__ import annotations
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from voiceapp.accounts.models import Membership
+from voiceapp.accounts.own_rows import own, sees_all
 
 admin.site.unregister((User, Group))
 
@@ -17,6 +22,21 @@ class PeopleAdmin(UserAdmin, ModelAdmin):
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     filter_horizontal = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        people = super().get_queryset(request)
+        if sees_all(request.user):
+            return people
+        return people.filter(pk__in=own(Membership.objects.all(), request.user).values("user"))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Only superusers give rights: others could give themselves all of them."""
+        rights = ("is_staff", "is_superuser", "groups", "user_permissions")
+        return () if request.user.is_superuser else rights
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        is_above = obj is not None and obj.is_superuser and not request.user.is_superuser
+        return bool(super().has_change_permission(request, obj)) and not is_above
 
 
 @admin.register(Group)

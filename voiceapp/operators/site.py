@@ -31,7 +31,7 @@ class OperatorsSite(UnfoldAdminSite):
 
     async def live(self, request: HttpRequest) -> HttpResponseBase:
         """Stream that a figure of the front page changed."""
-        return await changes(request, MAY_SEE, dashboard.state)
+        return await changes(request, MAY_SEE, lambda: dashboard.state(request.user))
 
     def assistant(self, request: HttpRequest, name: str) -> HttpResponse:
         """Show the page on which the model of an agent is chosen and tried."""
@@ -44,5 +44,5 @@ class OperatorsSite(UnfoldAdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         context = {**(extra_context or {}), "may_see": request.user.has_perm(MAY_SEE)}
         if context["may_see"]:
-            context |= dashboard.shown(timezone.now())
+            context |= dashboard.shown(timezone.now(), request.user)
         return super().index(request, context)

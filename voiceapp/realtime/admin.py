@@ -8,13 +8,14 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
+from voiceapp.accounts.own_rows import OwnRows
 from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import duration
@@ -103,7 +104,7 @@ class TurnInline(ReadOnlyInline):
 
 
 @admin.register(RealtimeSession)
-class RealtimeSessionAdmin(LiveAdmin):
+class RealtimeSessionAdmin(OwnRows, LiveAdmin):
     list_display = (
         "started_at",
         "account",
@@ -144,15 +145,10 @@ class RealtimeSessionAdmin(LiveAdmin):
         "turn_count",
     )
 
-    def state(self, row: str) -> tuple[Any, ...]:
-        """Turns, and the conversations that are open or have ended."""
-        if row:
-            ended = RealtimeSession.objects.filter(pk=row).values_list("ended_at", flat=True).first()
-            return ended, Turn.objects.filter(session=row).count()
-        opened = RealtimeSession.objects.filter(ended_at__isnull=True).order_by("started_at")
-        return Turn.objects.order_by("-pk").values_list("pk", flat=True).first(), list(
-            opened.values_list("pk", flat=True)
-        )
+    def state(self, rows: QuerySet[RealtimeSession], row: str) -> list[tuple[Any, ...]]:
+        """Conversations that are open, or the one that is named, with their turns."""
+        shown = rows.filter(pk=row) if row else rows.filter(ended_at__isnull=True).order_by("started_at")
+        return list(shown.values_list("pk", "ended_at", Count("turns")))
 
     def get_urls(self) -> list[URLPattern]:
         export, ask = self.admin_site.admin_view(self.export), self.admin_site.admin_view(require_POST(self.ask))

@@ -17,6 +17,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
 from voiceapp.accounts.models import MAX_PRIORITY
+from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.formats import duration, request_id, size
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, RecordsAdmin
 from voiceapp.leases.wake import wake
@@ -69,7 +70,7 @@ class SubtaskInline(ReadOnlyInline):
 
 
 @admin.register(Task)
-class TaskAdmin(LiveAdmin):
+class TaskAdmin(OwnRows, LiveAdmin):
     list_display = (
         "submitted_at",
         "shown_status",
@@ -85,7 +86,7 @@ class TaskAdmin(LiveAdmin):
         "status",
         "kind",
         "model_name",
-        ("key", admin.RelatedOnlyFieldListFilter),
+        ("key", OwnFilter),
     )
     list_select_related = ("account",)
     search_fields = ("task_id", "account__name", "request_id")
@@ -132,8 +133,8 @@ class TaskAdmin(LiveAdmin):
         "asked",
     )
 
-    def state(self, row: str) -> list[tuple[Any, ...]]:
-        tasks = Task.objects.order_by("-pk")
+    def state(self, tasks: QuerySet[Task], row: str) -> list[tuple[Any, ...]]:
+        tasks = tasks.order_by("-pk")
         shown = tasks.filter(pk=row) if store.ROW_ID.fullmatch(row) else tasks[:MOST_WATCHED]
         return list(shown.values_list("pk", "version", "status", "progress"))
 
@@ -227,7 +228,7 @@ class TaskAdmin(LiveAdmin):
 
 
 @admin.register(StorageUse)
-class StorageUseAdmin(RecordsAdmin):
+class StorageUseAdmin(OwnRows, RecordsAdmin):
     """Bytes of files of each account, and how many it may keep."""
 
     list_display = ("account", "results", "results_share", "uploads", "uploads_share")

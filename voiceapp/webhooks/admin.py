@@ -25,6 +25,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
+from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.errors import InvalidParameter, RequestRefused
 from voiceapp.http.admin import LABELS, shown_once
 from voiceapp.webhooks import log_admin, store
@@ -102,10 +103,11 @@ def change_of(operation: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(ModelAdmin):
+class WebhookEndpointAdmin(OwnRows, ModelAdmin):
+    account_path = "workspace__account"
     form = EndpointForm
     list_display = ("url", "state", "disabled_reason", "consecutive_fail", "last_success_at", "workspace", "log")
-    list_filter = ("status", "disabled_reason", "workspace__account")
+    list_filter = ("status", "disabled_reason", ("workspace__account", OwnFilter))
     list_select_related = ("workspace__account",)
     search_fields = ("public_id", "url", "description", "workspace__name", "workspace__account__name")
     change_form_template = "admin/webhooks/webhookendpoint/change_form.html"

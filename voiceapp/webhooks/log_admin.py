@@ -21,6 +21,7 @@ from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
+from voiceapp.accounts.own_rows import OwnRows, own
 from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin
 from voiceapp.webhooks import store
 from voiceapp.webhooks.events import MEANINGS, EventKind
@@ -60,7 +61,8 @@ class EndpointFilter(admin.SimpleListFilter):
     parameter_name = "endpoint"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        rows = WebhookEndpoint.objects.only("public_id", "description", "url")
+        endpoints = own(WebhookEndpoint.objects.all(), request.user, "workspace__account")
+        rows = endpoints.only("public_id", "description", "url")
         newest = list(rows.order_by("-pk")[:MOST_LISTED])
         chosen = rows.filter(public_id=self.value()).exclude(pk__in=[row.pk for row in newest])
         return [(row.public_id, self._name(row)) for row in (*chosen, *newest)]
@@ -74,9 +76,10 @@ class EndpointFilter(admin.SimpleListFilter):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(RecordsAdmin):
+class DeliveryAdmin(OwnRows, RecordsAdmin):
     """The log: which event went to which endpoint, how often it was tried, and what came back."""
 
+    account_path = "endpoint__workspace__account"
     list_display = ("happened", "state", "kind", "calls", "failure_reason", "address")
     list_filter = ("status", KindFilter, "is_replay", EndpointFilter)
     list_select_related = ("event", "endpoint")

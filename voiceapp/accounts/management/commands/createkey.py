@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -45,16 +46,25 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--account", required=True, type=name, help="the account's name; made when it is missing")
-        parser.add_argument("--name", default="Made on the command line", type=name, help="where the key will be used")
+        parser.add_argument("--name", type=name, help="where the key will be used; on a terminal, it is asked for")
         parser.add_argument(
             "--expires-in", type=duration, metavar="SPAN", help="30d, 12h, 45m, 90s or 2w; without it, never"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        row, text = create(options["account"], options["name"], options["expires_in"])
+        row, text = create(options["account"], options["name"] or self.asked_name(), options["expires_in"])
         until = f"expires {row.expires_at:%Y-%m-%d %H:%M} UTC" if row.expires_at else "does not expire"
         self.stderr.write(f"Key {row.shown} of {row.workspace} {until}. It cannot be shown again.")
         self.stdout.write(text)
+
+    def asked_name(self) -> str:
+        if not sys.stdin.isatty():
+            return "Made on the command line"
+        self.stderr.write("Where will the key be used? ", ending="")
+        try:
+            return name(sys.stdin.readline())
+        except argparse.ArgumentTypeError as error:
+            raise CommandError(f"{error}.") from None
 
 
 @transaction.atomic
