@@ -225,18 +225,6 @@ async def test_it_does_not_ask_other_processes_when_its_own_seats_are_taken() ->
     assert house.looks == 0
 
 
-async def test_it_frees_the_seat_of_a_session_that_is_being_written_down_but_not_of_too_many() -> None:
-    house = House(total=1)
-    first = await house.take(member(1))
-    with first.leaving():
-        second = await house.take(member(1))
-        with second.leaving():
-            await house.refusal(member(1))
-        third = await house.take(member(1))
-    third.release()
-    assert house.seats.open_sessions == 0
-
-
 async def test_it_takes_a_seat_once_and_forgets_one_that_was_never_taken() -> None:
     house = House()
     house.seats.seat(member(1), "").release()

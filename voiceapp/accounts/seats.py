@@ -11,8 +11,8 @@ import functools
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -159,16 +159,6 @@ class Seat:
             if give_back is not None:
                 give_back()
 
-    @contextmanager
-    def leaving(self) -> Iterator[None]:
-        """The session has ended; what the block does is written of it.
-
-        The seat is free at once, so that a slow database keeps no new session out. If as many ended sessions as may be
-        open are still being written, it becomes free at the end of the block instead.
-        """
-        with self._seats.leaving(self):
-            yield
-
     def __enter__(self) -> Seat:
         return self
 
@@ -204,8 +194,6 @@ class Seats:
         self._shared = shared
         self._begun = begun or Rates()
         self._open = 0
-        self._leaving = 0
-        """Sessions that have ended, and are being written down."""
         self._guests = 0
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by address too; holders of none are not kept."""
@@ -258,18 +246,6 @@ class Seats:
             Throttled: if none is free.
         """
         return await _patiently(lambda: self._shared().hold(caller, address, agent.check, agent.name))
-
-    @contextmanager
-    def leaving(self, seat: Seat) -> Iterator[None]:
-        """See `Seat.leaving`."""
-        if self._leaving < self._rules.total:
-            seat.release()
-        self._leaving += 1
-        try:
-            yield
-        finally:
-            self._leaving -= 1
-            seat.release()
 
     def wait(self, caller: Caller, address: str) -> int:
         """Return the position at which a page waits for a seat, from 1, and hold its place for PLACE_S. 0: it need not

@@ -85,8 +85,8 @@ async def run(
         try:
             await _say_goodbye(transport, ended)
         finally:
-            with seat.leaving():
-                await recorder.finish(ended.code, ended.reason)
+            seat.release()
+            await recorder.finish(ended.code, ended.reason)
 
 
 async def _converse(

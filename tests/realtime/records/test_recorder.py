@@ -30,7 +30,7 @@ from voiceapp.realtime.lifetime.processes import own_name
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records import recorder as records
 from voiceapp.realtime.records.queue import QUEUE
-from voiceapp.realtime.records.recorder import Beginning, Recorder, ends, record_relayed
+from voiceapp.realtime.records.recorder import Beginning, Recorder, record_relayed, together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -311,24 +311,36 @@ async def test_half_a_character_costs_no_row(alice: Member) -> None:
     assert [row.assistant_text for row in await turns_of(session_id)] == ["😀 yes \ufffd"]
 
 
-async def test_ends_are_written_together_and_hold_up_no_request(alice: Member) -> None:
+async def test_beginnings_and_ends_are_written_together_and_hold_up_no_request(alice: Member) -> None:
     written: list[str] = []
+    counts: list[int] = []
     may_end = threading.Event()
+
+    def rows_and_rows_committed() -> tuple[int, int]:
+        with closing(sqlite3.connect(connection.settings_dict["NAME"])) as other:
+            (committed,) = other.execute("select count(*) from realtime_realtimesession").fetchone()
+        return RealtimeSession.objects.count(), committed
 
     def end(name: str) -> None:
         transaction.on_commit(lambda: written.append("commit"))
         written.append(name)
         assert may_end.wait(60)
 
-    first = asyncio.ensure_future(ends().write(partial(end, "a")))
+    first = asyncio.ensure_future(together().write(partial(end, "a")))
     async with asyncio.timeout(60):
         while not written:  # noqa: ASYNC110 - by a thread
             await asyncio.sleep(0.01)
-        others = [asyncio.ensure_future(ends().write(partial(end, name))) for name in "bcd"]
+        begun = asyncio.create_task((await recorder_of(alice))[1].run())
+        *others, given_up = [asyncio.ensure_future(together().write(partial(end, name))) for name in "bcd"]
+        others.append(asyncio.ensure_future(together().write(lambda: counts.extend(rows_and_rows_committed()))))
+        await asyncio.sleep(0)
+        given_up.cancel()
         assert await run_in_db_thread(Account.objects.count)
     may_end.set()
     await asyncio.gather(first, *others)
-    assert written == ["a", "commit", "b", "c", "d", "commit", "commit", "commit"]
+    begun.cancel()
+    assert written == ["a", "commit", "b", "c", "commit", "commit"]
+    assert counts == [1, 0], "the beginning was not written with the ends"
 
 
 async def test_an_end_that_is_refused_costs_no_other(alice: Member) -> None:
@@ -336,9 +348,9 @@ async def test_an_end_that_is_refused_costs_no_other(alice: Member) -> None:
         raise IntegrityError("no such row")
 
     async def written() -> None:
-        await ends().write(lambda: None)
+        await together().write(lambda: None)
 
-    results = await asyncio.gather(ends().write(refused), written(), return_exceptions=True)
+    results = await asyncio.gather(together().write(refused), written(), return_exceptions=True)
     assert [type(result) for result in results] == [IntegrityError, type(None)]
 
 
@@ -347,6 +359,6 @@ async def test_an_end_that_fails_unexpectedly_is_told_and_the_next_is_written(al
         raise ValueError("not expected")
 
     async with asyncio.timeout(10):
-        results = await asyncio.gather(ends().write(fail), ends().write(fail), return_exceptions=True)
-        await ends().write(lambda: None)
+        results = await asyncio.gather(together().write(fail), together().write(fail), return_exceptions=True)
+        await together().write(lambda: None)
     assert [type(result) for result in results] == [ValueError, ValueError]

@@ -45,8 +45,8 @@ FINISH_S = 5.0
 """Time that the end of a conversation waits for its rows; later ones are written beside what follows."""
 RETRY_S = 1.0
 """Pause after the database did not answer."""
-MOST_ENDS = 100
-"""So many ends are written in one transaction."""
+MOST_TOGETHER = 100
+"""So many beginnings and ends are written in one transaction."""
 KEEP_TRYING_S = 3600.0
 """Time for which rows of an ended conversation may still be written."""
 MOST_UNFINISHED = 1000
@@ -103,35 +103,36 @@ class _Lengths:
     output_tokens: int
 
 
-class Ends:
-    """Writes the ends of sessions of one event loop: those that come meanwhile together, in one transaction."""
+class Together:
+    """Writes the beginnings and ends of sessions of one event loop: those that come meanwhile in one transaction."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Callable[[], None], asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Callable[[], object], asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, end: Callable[[], None]) -> None:
-        """Call a function that writes one end, in a transaction.
+    async def write(self, row: Callable[[], object]) -> None:
+        """Call a function that writes one of them, in a transaction; it may be called when this was cancelled.
 
         Raises:
             DatabaseUnavailable: if the database does not respond.
             DatabaseFailure: if it refuses the row.
         """
         done = asyncio.get_running_loop().create_future()
-        self._waiting.append((end, done))
+        self._waiting.append((row, done))
         if self._writing is None or self._writing.done():
             # In a context of its own: that of a request says how long it may wait for the database.
-            self._writing = asyncio.create_task(self._write_all(), name="ends of sessions", context=Context())
+            self._writing = asyncio.create_task(self._write_all(), name="rows of sessions", context=Context())
         await done
 
     async def _write_all(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting[:MOST_ENDS], self._waiting[MOST_ENDS:]
-            writing = run_in_records_thread(_write_together, [end for end, _ in batch])
+            asked = [(row, done) for row, done in self._waiting if not done.done()]  # others were given up
+            batch, self._waiting = asked[:MOST_TOGETHER], asked[MOST_TOGETHER:]
+            writing = run_in_records_thread(_write_together, [row for row, _ in batch])
             (written,) = await asyncio.gather(writing, return_exceptions=True)
             outcomes = [written] * len(batch) if isinstance(written, BaseException) else written
             for (_, done), refused in zip(batch, outcomes, strict=True):
-                if done.done():  # its session was given up
+                if done.done():  # given up meanwhile
                     continue
                 if refused:
                     done.set_exception(refused)
@@ -139,17 +140,17 @@ class Ends:
                     done.set_result(None)
 
 
-def _write_together(ends: Sequence[Callable[[], None]]) -> list[Exception | None]:
+def _write_together(rows: Sequence[Callable[[], object]]) -> list[Exception | None]:
     with transaction.atomic():
-        return [_refusal(end) for end in ends]
+        return [_refusal(row) for row in rows]
 
 
-def _refusal(end: Callable[[], None]) -> Exception | None:
-    """Write one end; return why the database refuses it, which costs no other."""
+def _refusal(row: Callable[[], object]) -> Exception | None:
+    """Write one row; return why the database refuses it, which costs no other."""
     refused: Exception | None = None
     try:
         with transaction.atomic():
-            end()
+            row()
     except AWAY:
         raise
     except DatabaseFailure as error:
@@ -157,7 +158,7 @@ def _refusal(end: Callable[[], None]) -> Exception | None:
     return refused
 
 
-ends = per_loop(Ends)
+together = per_loop(Together)
 
 
 class Recorder:
@@ -253,7 +254,7 @@ class Recorder:
                     await self._write(self._waiting.take())
                 await self._persist(self._charge_the_rest)
                 end = partial(self._write_end, close_code, close_reason, ended_at)
-                await self._persist(lambda: ends().write(end))
+                await self._persist(lambda: together().write(end))
         except (TimeoutError, asyncio.CancelledError) as given_up:
             logger.error("session %s: its end was never recorded", self._beginning.session_id)
             if isinstance(given_up, asyncio.CancelledError):
@@ -264,7 +265,8 @@ class Recorder:
             raise DatabaseUnavailable
 
     async def _begin(self) -> None:
-        await self._persist_row(_write_beginning, self._beginning, own_name(), self._began_at)
+        beginning = partial(_write_beginning, self._beginning, own_name(), self._began_at)
+        await self._persist(lambda: together().write(beginning))
         self._is_begun = True
 
     async def _write(self, entry: TurnRecord | EventNote) -> None:
