@@ -72,13 +72,14 @@ class House:
                 return refusal.code, json.load(refusal)
 
     def follow(self, task_id: str, until: str = "") -> dict[str, Any]:
-        with urllib.request.urlopen(self._request(f"tasks/{task_id}/events"), timeout=PATIENCE_S) as stream:
-            for line in stream:
-                if line.startswith(b"data:"):
-                    output: dict[str, Any] = json.loads(line[5:])["output"]
-                    if output["task_status"] in (until, "SUCCEEDED", "FAILED", "CANCELED"):
-                        return output
-        raise AssertionError(f"the stream of {task_id} ended too soon")
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            _, answer = self.ask(f"tasks/{task_id}")
+            output: dict[str, Any] = answer["output"]
+            if output["task_status"] in (until, "SUCCEEDED", "FAILED", "CANCELED"):
+                return output
+            assert time.monotonic() < deadline, output
+            time.sleep(0.1)
 
     def begun(self) -> list[tuple[str, float]]:
         """The task of each beginning, and when that was in the eyes of its worker."""

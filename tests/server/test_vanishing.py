@@ -1,4 +1,4 @@
-"""Clients whose network is gone: their streams and conversations end on the server as well.
+"""Clients whose network is gone: their conversations end on the server as well.
 
 `make soak` has two hundred of them and the usual times: VANISHING_CLIENTS.
 """
@@ -13,7 +13,7 @@ import sys
 from tests.serving import ROOT
 
 CLIENTS = int(os.environ.get("VANISHING_CLIENTS", "20"))
-QUICK = {"PING_S": "3", "SEND_TIMEOUT_S": "4"} if CLIENTS < 200 else {}
+QUICK = {"PING_S": "3"} if CLIENTS < 200 else {}
 """Shorter than usual; two hundred are given the usual times."""
 GONE_S = 60.0
 PATIENCE_S = 250.0
@@ -46,8 +46,7 @@ def test_what_clients_held_who_vanished_is_gone_within_a_minute() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"{CLIENTS} clients, {how}: gone after {found['within_s']:.0f} s")
-    most = [CLIENTS, CLIENTS / 2 if apart else CLIENTS]
-    assert [0.8 * each <= held <= each for held, each in zip(found["held"], most, strict=True)] == [True, True]
+    assert [0.8 * CLIENTS <= held <= CLIENTS for held in found["held"]] == [True, True]
     assert max(found["left"]) <= 0
     assert found["within_s"] < GONE_S
     assert set(found["close_codes"]) <= {1005, 1006}

@@ -30,9 +30,7 @@ ROOM: dict[str, Any] = {
     "MAX_SESSIONS": "500",
     "MAX_SESSIONS_PER_ACCOUNT": "500",
     "MAX_CONNECTIONS_PER_ADDRESS": "1000",
-    "MAX_TASK_STREAMS_PER_ACCOUNT": "500",
-    "RATE_LIMITS": "default=off,tasks.query=off,tasks.create=off",
-    "TASK_ENGINE": "worker",  # none runs: the task waits, and its streams last
+    "RATE_LIMITS": "default=off",
 }
 LONGEST_S = 120.0
 
@@ -41,43 +39,35 @@ def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
-async def connect(count: int, address: str, key: str, task_id: str) -> None:
-    """Half of them follow a task, if there is one, the others converse; none reads on. Then wait for ever."""
+async def connect(count: int, address: str, key: str) -> None:
+    """Begin conversations and read no more of them. Then wait for ever."""
     headers = {"Authorization": f"Bearer {key}"}
-    timeout = aiohttp.ClientTimeout(total=None)
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector) as session:
-        kept: list[Any] = []
-        for number in range(count):
-            if number % 2 and task_id:
-                response = await session.get(f"http://{address}/api/v1/tasks/{task_id}/events")
-                assert response.status == 200, await response.text()
-                assert await response.content.readline()
-                kept.append(response)
-            else:
-                socket = await session.ws_connect(f"http://{address}/api-ws/v1/realtime?model=voice", autoping=False)
-                assert (await socket.receive_json())["type"] == "session.created"
-                kept.append(socket)
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as session:
+        kept = []
+        for _ in range(count):
+            socket = await session.ws_connect(f"http://{address}/api-ws/v1/realtime?model=voice", autoping=False)
+            assert (await socket.receive_json())["type"] == "session.created"
+            kept.append(socket)
         print("connected", flush=True)
         await asyncio.Event().wait()
 
 
 def clients() -> None:
     """In the second namespace, once its end of the cable is there."""
-    count, address, key, task_id = sys.argv[2:]
+    count, address, key = sys.argv[2:]
     if address.startswith(SERVER):
         print("here", flush=True)
         assert sys.stdin.readline().strip() == "cable"
         ip("addr", "add", f"{CLIENTS}/24", "dev", "near")
         ip("link", "set", "near", "up")
-    asyncio.run(connect(int(count), address, key, task_id))
+    asyncio.run(connect(int(count), address, key))
 
 
 class Frozen:
     """A process with clients that can be stopped in the middle."""
 
     def __init__(self, count: int, port: int, key: str) -> None:
-        self._process = self._start((), str(count), f"127.0.0.1:{port}", key, "")
+        self._process = self._start((), str(count), f"127.0.0.1:{port}", key)
         self._until("connected")
 
     @staticmethod
@@ -100,8 +90,8 @@ class Frozen:
 class FarAway(Frozen):
     """A process with clients in the second namespace, and the cable that leads there."""
 
-    def __init__(self, count: int, port: int, key: str, task_id: str) -> None:
-        self._process = self._start(("unshare", "--net"), str(count), f"{SERVER}:{port}", key, task_id)
+    def __init__(self, count: int, port: int, key: str) -> None:
+        self._process = self._start(("unshare", "--net"), str(count), f"{SERVER}:{port}", key)
         self._until("here")
         ip("link", "add", "far", "type", "veth", "peer", "name", "near", "netns", str(self._process.pid))
         ip("addr", "add", f"{SERVER}/24", "dev", "far")
@@ -118,7 +108,6 @@ class FarAway(Frozen):
 
 
 def lab(how: str, count: int, variables: dict[str, str]) -> dict[str, Any]:
-    from tests.outages.conftest import accepted
     from tests.realtime.product import Product, make_home
 
     if how == "cable":
@@ -135,13 +124,11 @@ def lab(how: str, count: int, variables: dict[str, str]) -> dict[str, Any]:
             return len(product.sockets) - before, len(unended)
 
         try:
-            task_id = accepted(product)
             before = len(product.sockets)
             key = product.keys["good"]
-            gone = FarAway(count, product.port, key, task_id) if how == "cable" else Frozen(count, product.port, key)
-            conversations = count // 2 if how == "cable" else count
+            gone = FarAway(count, product.port, key) if how == "cable" else Frozen(count, product.port, key)
             written_by = time.monotonic() + LONGEST_S
-            while (at_first := held())[1] < conversations and time.monotonic() < written_by:
+            while (at_first := held())[1] < count and time.monotonic() < written_by:
                 time.sleep(0.1)  # a conversation's row follows its first event
             gone.vanish()
             vanished_at = time.monotonic()

@@ -61,15 +61,12 @@ class Program:
         return found
 
     async def follow(self, task_id: str) -> dict[str, Any]:
-        """The task when it is over, by its stream of events."""
-        last: dict[str, Any] = {}
-        answer = await self.get(f"/api/v1/tasks/{task_id}/events")
+        """The task when it is over."""
         async with asyncio.timeout(PATIENCE_S):
-            async for event in answer:
-                if event.startswith(b"event: task"):
-                    last = json.loads(event.partition(b"data: ")[2])
-        assert last["output"]["task_status"] in FINAL
-        return last
+            while True:
+                if await Task.objects.filter(task_id=task_id, status__in=FINAL).aexists():
+                    return await self.look(task_id)
+                await asyncio.sleep(0.05)
 
     async def fetch(self, url: str) -> bytes:
         """A result, by its link, without a key."""

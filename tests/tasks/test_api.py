@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.conftest import Member
-from tests.tasks.conftest import PATIENCE_S, Program, write
+from tests.tasks.conftest import Program, write
 from voiceapp.leases.loop import Loop
 from voiceapp.tasks import store
 from voiceapp.tasks.models import Task, TaskFile
@@ -303,68 +303,3 @@ async def test_a_result_whose_file_is_gone_is_not_found(program: Program, worker
     files.storage().delete((await (await Task.objects.aget()).files.aget()).name)
     for answer in (await AsyncClient().get(url), await AsyncClient().head(url)):
         assert answer.status_code == 404
-
-
-class Following:
-    """A stream of events about a task, which somebody has begun to read."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-        self._events = aiter(answer)
-
-    async def __aenter__(self) -> Following:
-        assert (await self.read()).startswith(b"event: task")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._events.aclose()
-
-    async def read(self) -> bytes:
-        """The next event; none at the end of the stream."""
-        async with asyncio.timeout(PATIENCE_S):
-            return bytes(await anext(self._events, b""))
-
-
-async def followed(program: Program, task_id: str) -> Following:
-    return Following(await program.get(f"/api/v1/tasks/{task_id}/events"))
-
-
-async def test_all_streams_about_a_task_are_told_what_changes(program: Program) -> None:
-    task = await sync_to_async(write)(program.member)
-    async with await followed(program, task.task_id) as one, await followed(program, task.task_id) as another:
-        assert one.answer["X-Accel-Buffering"] == "no"
-        await Task.objects.filter(pk=task.pk).aupdate(status=Status.RUNNING, progress=0.4)
-        for stream in (one, another):
-            assert b'"progress":0.4' in await stream.read()
-        await Task.objects.filter(pk=task.pk).aupdate(status=Status.SUCCEEDED, ended_at=timezone.now())
-        for stream in (one, another):
-            assert b"SUCCEEDED" in await stream.read()
-            assert await stream.read() == b""
-
-
-async def test_an_account_may_follow_only_so_many_tasks_at_once(
-    program: Program, stranger: Program, settings: Any
-) -> None:
-    settings.MAX_TASK_STREAMS_PER_ACCOUNT, settings.MAX_TASK_STREAMS = 2, 3
-    task, other, theirs = [await sync_to_async(write)(one.member) for one in (program, program, stranger)]
-    async with await followed(program, task.task_id), await followed(program, other.task_id) as ending:
-        refused = await program.get(f"/api/v1/tasks/{task.task_id}/events")
-        assert (refused.status_code, refused.json()["code"]) == (429, "Throttling.Concurrency")
-        assert refused["Retry-After"] == "10"
-        async with await followed(stranger, theirs.task_id):
-            assert (await stranger.get(f"/api/v1/tasks/{theirs.task_id}/events")).status_code == 429
-            await Task.objects.filter(pk=other.pk).aupdate(status=Status.FAILED, ended_at=timezone.now())
-            assert b"FAILED" in await ending.read()
-            assert await ending.read() == b""
-            async with await followed(program, task.task_id):
-                pass
-
-
-async def test_a_stream_ends_with_its_key(program: Program, bob: Member) -> None:
-    task = await sync_to_async(write)(program.member)
-    async with await followed(program, task.task_id) as doomed, await followed(Program(bob), task.task_id) as other:
-        program.member.row.revoked_at = timezone.now()
-        await program.member.row.asave()
-        assert await doomed.read() == b""
-        await Task.objects.filter(pk=task.pk).aupdate(status=Status.RUNNING)
-        assert b"RUNNING" in await other.read()

@@ -29,11 +29,6 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _open: set[int] = set()
 
 
-def event_stream(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Server-sent events as an HTTP response that no proxy holds back."""
-    return StreamingHttpResponse(events, content_type="text/event-stream; charset=utf-8", headers=HEADERS)
-
-
 async def changes(request: HttpRequest, permission: str, state: Callable[[], Any]) -> HttpResponseBase:
     """Stream an event whenever `state`, which reads the database, returns something else than before.
 
@@ -45,7 +40,7 @@ async def changes(request: HttpRequest, permission: str, state: Callable[[], Any
         raise PermissionDenied
     if len(_open) >= MAX_PAGES:
         return StreamingHttpResponse(status=503, headers=HEADERS)
-    return event_stream(_changes(state))
+    return StreamingHttpResponse(_changes(state), content_type="text/event-stream; charset=utf-8", headers=HEADERS)
 
 
 async def _changes(state: Callable[[], Any]) -> AsyncIterator[bytes]:

@@ -53,11 +53,6 @@ TASK_MAX_AUDIO_S: float = env.float("TASK_MAX_AUDIO_S", default=4 * 3600)
 TASK_MAX_WAITING: int = env.int("TASK_MAX_WAITING", default=10_000)
 """Tasks of one account that may wait or run at once."""
 
-MAX_TASK_STREAMS: int = env.int("MAX_TASK_STREAMS", default=500)
-"""Streams of events about tasks open at once in one process; beyond it a new one is refused with 429."""
-MAX_TASK_STREAMS_PER_ACCOUNT: int = env.int("MAX_TASK_STREAMS_PER_ACCOUNT", default=32)
-"""The same for one account."""
-
 # ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WEBHOOK_ALLOWED_NETWORKS: list[str] = env.list(

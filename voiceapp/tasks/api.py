@@ -1,17 +1,15 @@
-"""The operations on tasks: create, follow, list, cancel."""
+"""The operations on tasks: create, look at, list, cancel."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import math
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pydantic
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Path, Query, Router
 from ninja.errors import ValidationError
@@ -20,15 +18,12 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
-from voiceapp.errors import AccessDenied, InvalidParameter, Throttled
-from voiceapp.http.live import COMMENT, COMMENT_EVERY_S, event_stream
+from voiceapp.errors import AccessDenied, InvalidParameter
 from voiceapp.http.schemas import CleanStr, Schema
 from voiceapp.tasks import records, store, withdrawal
 from voiceapp.tasks.kinds import TaskKind, kind_at
-from voiceapp.tasks.models import Task
 from voiceapp.tasks.records import Accepted, Canceled, TaskList, TaskReply
-from voiceapp.tasks.states import FINAL, UNKNOWN, Shown, Status
-from voiceapp.tasks.streams import task_watcher
+from voiceapp.tasks.states import UNKNOWN, Shown, Status
 
 LONGEST_RANGE = timedelta(hours=24)
 MAX_PAGE_SIZE = 100
@@ -46,11 +41,6 @@ ASYNC = {
     ]
 }
 
-EVENTS = {
-    "responses": {
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    }
-}
 TaskId = Annotated[CleanStr, Path(max_length=200, description="Of the task, as its creation answered it.")]
 
 router = Router(tags=["Tasks"])
@@ -126,24 +116,6 @@ async def cancel_task(request: HttpRequest, task_id: TaskId) -> Canceled:
     return Canceled(request_id=request.request_id)
 
 
-@router.get("/tasks/{task_id}/events", summary="Follow a task", openapi_extra=EVENTS)
-async def follow_task(request: HttpRequest, task_id: TaskId) -> HttpResponseBase:
-    """The same answer as looking at the task, as server-sent events: now and at each change, until the task is over.
-
-    The stream ends before that when its key is revoked, the server stops, or an hour is over: follow the task again. An
-    account may have only so many streams open at once: 429 `Throttling.Concurrency`.
-    """
-    caller = _caller(request)
-    await rates().admit(caller.account_id, "tasks.query")
-    if not task_watcher().has_room(caller.account_id):
-        raise Throttled(
-            "Too many tasks are being followed at once. End a stream, or look at the task now and then.",
-            code="Throttling.Concurrency",
-            retry_after_s=10,
-        )
-    return event_stream(_changes(caller, task_id, _base(request), request.request_id))
-
-
 def add_creation(kind: TaskKind, services: Router) -> None:
     """Give a kind the operation that creates tasks of it, on a router that stands at `/api/v1/services`."""
 
@@ -197,40 +169,6 @@ async def _create(request: HttpRequest, kind: TaskKind, body: Any) -> Accepted:
     task = await run_in_db_thread(store.accept, caller, kind, order, request_id=request.request_id)
     output = records.Output(task_id=task.task_id, task_status="PENDING")
     return Accepted(output=output, request_id=request.request_id)
-
-
-async def _changes(caller: Caller, task_id: str, base: str, request_id: str) -> AsyncIterator[bytes]:
-    """Events as they are written to the wire."""
-    clock = asyncio.get_running_loop().time
-    task: Task | None = await run_in_db_thread(store.find, caller.account_id, task_id)
-    ids = [] if task is None else [task.pk]
-    with task_watcher().follow(ids, account_id=caller.account_id, key_id=caller.key_id) as follower:
-        state, event = _told(task, task_id, base, request_id)
-        last, said = state, clock()
-        yield event
-        if task is None or task.status in FINAL:
-            return
-        async for changed in follower.news(COMMENT_EVERY_S):
-            task = changed.get(task.pk, task)
-            state, event = _told(task, task_id, base, request_id)
-            if state != last:
-                last, said = state, clock()
-                yield event
-            elif clock() - said >= COMMENT_EVERY_S:
-                said = clock()
-                yield COMMENT
-            if task is None or task.status in FINAL:
-                return
-
-
-def _told(task: Task | None, task_id: str, base: str, request_id: str) -> tuple[str, bytes]:
-    """Return what changes with the state of a task, and the event that tells it."""
-    reply = records.reply(task, task_id=task_id, base=base, request_id=request_id)
-    event = f"event: task\ndata: {reply.model_dump_json(exclude_none=True)}\n\n".encode()
-    if task is None:
-        return "", event
-    # Links are signed with the time, so only what the row says tells whether something changed.
-    return f"{task.version} {task.status} {task.progress:.3f} {reply.output.task_metrics}", event
 
 
 def _caller(request: HttpRequest) -> Caller:
