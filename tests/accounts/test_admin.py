@@ -13,7 +13,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from pytest_django.fixtures import Settings
 
 from tests.conftest import Member
 from tests.realtime.test_models import begin
@@ -222,13 +221,8 @@ def test_it_asks_before_it_revokes_and_says_what_stops(desk: Client, alice: Memb
     assert desk.get(address).status_code == 404
 
 
-def test_it_says_that_nothing_is_open_and_when_conversations_go_on(
-    desk: Client, alice: Member, settings: Settings
-) -> None:
+def test_it_says_that_nothing_is_open(desk: Client, alice: Member) -> None:
     assert "there are none now" in words(ask_to_revoke(desk, alice.row))
-    begin(alice)
-    settings.REVOKE_CLOSES_SESSIONS = False
-    assert "1 open conversation goes on to its end" in words(ask_to_revoke(desk, alice.row))
 
 
 def test_it_lets_nobody_revoke_who_may_only_look(alice: Member, bob: Member) -> None:

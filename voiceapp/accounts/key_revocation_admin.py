@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
@@ -52,9 +51,9 @@ class KeyRevocation(ModelAdmin):
         key_directory.forget()
         for row in rows:
             self.log_change(request, row, "Revoked.")
-        ending = " Conversations opened with them end within 5 seconds." if settings.REVOKE_CLOSES_SESSIONS else ""
         count = "1 key" if len(rows) == 1 else f"{len(rows)} keys"
-        self.message_user(request, f"Revoked {count}.{ending}", messages.SUCCESS)
+        ending = "Conversations opened with them end within 5 seconds."
+        self.message_user(request, f"Revoked {count}. {ending}", messages.SUCCESS)
         return None
 
     def _ask(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> HttpResponse:
@@ -71,7 +70,6 @@ class KeyRevocation(ModelAdmin):
             "opts": self.opts,
             "rows": rows,
             "open_conversations": sum(row.open_conversations for row in rows),
-            "conversations_end": settings.REVOKE_CLOSES_SESSIONS,
             "checkbox": ACTION_CHECKBOX_NAME,
         }
         return TemplateResponse(request, "admin/accounts/apikey/revoke.html", context)

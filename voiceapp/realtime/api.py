@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
 from voiceapp.errors import InvalidParameter
-from voiceapp.realtime.aoq.allocation import allocate, wants_grant
+from voiceapp.realtime.aoq.allocation import TRANSPORT_HEADERS, allocate, wants_grant
 from voiceapp.realtime.doors import API_GRANT, API_OFFER, TASK_GRANT
 from voiceapp.realtime.forwarding import Report, take_report
 from voiceapp.realtime.webrtc.exchange import SDP_TYPE, exchange
@@ -56,7 +55,7 @@ _DESCRIPTION: dict[str, Any] = {
     "parameters": [
         {
             "in": "header",
-            "name": settings.AOQ_TRANSPORT_HEADER,
+            "name": TRANSPORT_HEADERS[0],
             "description": "`moq` asks for a grant in the place of an SDP answer.",
             "schema": {"type": "string"},
         }
@@ -78,7 +77,7 @@ _TASK_DESCRIPTION: dict[str, Any] = {
     "parameters": [
         {
             "in": "header",
-            "name": settings.AOQ_TRANSPORT_HEADER,
+            "name": TRANSPORT_HEADERS[0],
             "description": "Has to be `moq`.",
             "required": True,
             "x-shown-value": "moq",
@@ -118,7 +117,7 @@ async def task_grant(request: HttpRequest, model: TaskModel = "") -> HttpRespons
     """
     if not wants_grant(request):
         raise InvalidParameter(
-            f"Recognition is reached by AOQ, with the header {settings.AOQ_TRANSPORT_HEADER}: moq, or by the WebSocket "
+            f"Recognition is reached by AOQ, with the header {TRANSPORT_HEADERS[0]}: moq, or by the WebSocket "
             "/api-ws/v1/inference. It takes no SDP offer."
         )
     return await allocate(request, request.auth, TASK_GRANT)

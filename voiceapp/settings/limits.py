@@ -60,8 +60,6 @@ SESSION_LIFETIME_S: int = env.int("SESSION_LIFETIME_S", default=120 * 60)
 RESUME_GRACE_S: float = env.float("RESUME_GRACE_S", default=20)
 """Seconds that a conversation waits for its caller after the connection was lost; it keeps its seat meanwhile. 0 ends
 it with its connection. It waits only for callers who asked for that, as the page does."""
-REVOKE_CLOSES_SESSIONS: bool = env.bool("REVOKE_CLOSES_SESSIONS", default=True)
-"""Revoking a key closes within 5 seconds what was opened with it."""
 TEMPORARY_KEYS_END_SESSIONS: bool = env.bool("TEMPORARY_KEYS_END_SESSIONS", default=False)
 """A conversation that was opened with a temporary key ends within 5 seconds when that expires, or its key is
 revoked."""
@@ -139,8 +137,6 @@ AOQ_TLS_KEY: str = env.str("AOQ_TLS_KEY", default="")
 """PEM file of that certificate's key."""
 if bool(AOQ_TLS_CERT) != bool(AOQ_TLS_KEY):
     raise ImproperlyConfigured("AOQ_TLS_CERT and AOQ_TLS_KEY belong together: set both or none.")
-AOQ_TRANSPORT_HEADER: str = env.str("AOQ_TRANSPORT_HEADER", default="x-service-rtc-transport")
-"""The header whose value moq asks for a grant; x-dashscope-rtc-transport counts as well."""
 
 # ── Who pays ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,9 @@ REMOVED = {
     r"UPSTREAM_(\w+_)?WARM": "1.1.0: each session dials its own connection, so remove it",
     r"UPSTREAM_WEBHOOK_(URL|ACCOUNT)": "1.1.0: manage webhook endpoints of a service at that service, and remove it",
     r"AOQ_UPSTREAM_(RELAY|FINGERPRINT)": "1.1.0: callers connect to relays of this server, so remove it",
+    r"MAX_TASK_STREAMS(_PER_ACCOUNT)?": "1.1.0: tasks are looked at, or told of by webhooks, so remove it",
+    r"REVOKE_CLOSES_SESSIONS": "1.1.0: a revoked key always ends its conversations, so remove it",
+    r"AOQ_TRANSPORT_HEADER": "1.1.0: x-service-rtc-transport and x-dashscope-rtc-transport are read, so remove it",
 }
 """Name → the version that removed it, and what to set instead."""
 

@@ -90,21 +90,7 @@ async def test_it_looks_again_after_it_rested(alice: Member) -> None:
         await second
 
 
-async def test_lenient_installations_close_nothing(alice: Member, settings: Settings) -> None:
-    settings.REVOKE_CLOSES_SESSIONS = False
-    waiting = asyncio.create_task(RevocationWatch().wait(by_key(alice)))
-    await revoke(alice)
-
-    done, _ = await asyncio.wait([waiting], timeout=0.2)
-
-    assert not done
-    waiting.cancel()
-
-
-async def test_a_session_that_ends_with_its_temporary_key_wakes_when_that_expires(
-    alice: Member, settings: Settings
-) -> None:
-    settings.REVOKE_CLOSES_SESSIONS = False
+async def test_a_session_that_ends_with_its_temporary_key_wakes_when_that_expires(alice: Member) -> None:
     now = timezone.now()
     watches = RevocationWatch()
     over, going_on, revoked_too = (

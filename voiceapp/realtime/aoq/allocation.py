@@ -6,7 +6,6 @@ import ipaddress
 import json
 from functools import partial
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from voiceapp.accounts.addresses import address_of_request
@@ -18,15 +17,14 @@ from voiceapp.realtime.forwarding import forward, report_headers
 from voiceapp.realtime.handshake import listening_model
 from voiceapp.realtime.lifetime.resume import arrive_by_request
 
-KNOWN_HEADER = "x-dashscope-rtc-transport"
-"""Header that client programs have built in; `AOQ_TRANSPORT_HEADER` names another one."""
+TRANSPORT_HEADERS = ("x-service-rtc-transport", "x-dashscope-rtc-transport")
+"""Header of the interface, and the one that client programs have built in."""
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 def wants_grant(request: HttpRequest) -> bool:
     """Return whether a request asks for an AOQ session instead of bringing an SDP offer."""
-    names = (settings.AOQ_TRANSPORT_HEADER, KNOWN_HEADER)
-    return any(request.headers.get(name, "").strip().lower() == "moq" for name in names)
+    return any(request.headers.get(name, "").strip().lower() == "moq" for name in TRANSPORT_HEADERS)
 
 
 async def allocate(request: HttpRequest, caller: Caller, door: Door, *, session_key: str = "") -> HttpResponse:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.db import Error as DatabaseFailure
@@ -82,7 +81,7 @@ class RevocationWatch:
         self._looking: asyncio.Task[None] | None = None
 
     async def wait(self, credentials: Credentials) -> None:
-        """Return when the session may not go on; never where the settings let it."""
+        """Return when the session may not go on."""
         if credentials.expires_at is None:
             await self._wait_revoked(credentials)
             return
@@ -93,9 +92,6 @@ class RevocationWatch:
 
     async def _wait_revoked(self, credentials: Credentials) -> None:
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if not settings.REVOKE_CLOSES_SESSIONS and credentials.expires_at is None:
-            await lost
-            return
         waiting = self._waiting.setdefault(credentials, set())
         waiting.add(lost)
         if self._looking is None or self._looking.done():
