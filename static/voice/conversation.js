@@ -10,8 +10,9 @@ const REMEMBERED_MESSAGES = 200; // as much as models keep; the server refuses a
 const SAID_AGAIN_WITHIN_MS = 120000; // who comes back later is not startled by the end of a sentence
 
 /**
- * Events: `item` (detail: the item that appeared or changed), `removed` (detail: id), `cleared`, `source` (detail: the
- * server's event), `approval` (detail: the call that the assistant asks for, as the server has it).
+ * Events: `item` (detail: the item that appeared or changed), `removed` (detail: id) when nothing of it is left,
+ * `cleared`, `source` (detail: the server's event), `approval` (detail: the call that the assistant asks for, as the
+ * server has it).
  */
 export class Conversation extends EventTarget {
   #items = [];
@@ -207,7 +208,7 @@ export class Conversation extends EventTarget {
         Object.assign(this.#add(event.item_id, "user"), { state: "live", isOver: false }); // a known one goes on
         break;
       case SERVER.SPEECH_STOPPED:
-        this.#update(this.find(event.item_id), event.reason === "turn_invalid" ? { state: "done" } : { isOver: true });
+        this.#update(this.find(event.item_id), event.reason === "turn_invalid" ? { stash: "", state: "done" } : { isOver: true });
         break;
       case SERVER.ITEM_CREATED:
         this.#created(event);
@@ -385,8 +386,13 @@ export class Conversation extends EventTarget {
 
   #update(item, fields) {
     if (item) {
+      const wasEmpty = item.isEmpty;
       Object.assign(item, fields);
-      this.#changed(item);
+      if (item.isEmpty && !wasEmpty) {
+        this.dispatchEvent(new CustomEvent("removed", { detail: item.id })); // it came to nothing: no view shows it any more
+      } else {
+        this.#changed(item);
+      }
     }
   }
 

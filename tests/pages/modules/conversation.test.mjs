@@ -23,6 +23,25 @@ test("words that may still change stand apart until they are final", () => {
   assert.deepEqual([conversation.find("u").text, conversation.find("u").stash, conversation.find("u").state], ["What time?", "", "done"]);
 });
 
+test("words that come to nothing are shown no more, and those that were sure stay", () => {
+  const transcription = "conversation.item.input_audio_transcription";
+  for (const end of [
+    { type: `${transcription}.completed`, transcript: "" },
+    { type: `${transcription}.failed` },
+    { type: "input_audio_buffer.speech_stopped", reason: "turn_invalid" },
+  ]) {
+    const conversation = new Conversation();
+    const removed = [];
+    conversation.addEventListener("removed", ({ detail }) => removed.push(detail));
+    conversation.receive({ type: `${transcription}.delta`, item_id: "name", text: "", stash: "Siobhan R." });
+    conversation.receive({ ...end, item_id: "name" });
+    assert.deepEqual([removed, conversation.items], [["name"], []]);
+    conversation.receive({ type: `${transcription}.delta`, item_id: "sure", text: "Call ", stash: "Siobhan R." });
+    conversation.receive({ ...end, item_id: "sure", transcript: "Call " });
+    assert.deepEqual([removed, conversation.find("sure").text, conversation.find("sure").stash], [["name"], "Call ", ""]);
+  }
+});
+
 test("the caption follows the voice, word by word", () => {
   const conversation = new Conversation();
   replied(conversation);
