@@ -22,40 +22,17 @@ import { VoiceSession } from "./session.js";
 import { WakeLock } from "./wake_lock.js";
 import { Waterfall } from "./views/waterfall.js";
 import { byId } from "./views/dom.js";
+import { serverConfig } from "./readiness.js";
 import { duration } from "./words.js";
 import { storageOf } from "./storage.js";
 
 const { configUrl, loginUrl, captureWorklet, playbackWorklet, site } = document.body.dataset;
-
-const CONFIG_TIMEOUT_MS = 8000; // in a dead network, the browser would wait for minutes
-
-/** What the server offers now; asking also renews the cookie by which the socket knows us. */
-async function fetchConfig(waits = false) {
-  const signal = AbortSignal.timeout(CONFIG_TIMEOUT_MS);
-  const url = new URL(configUrl, location.href);
-  if (waits) {
-    url.searchParams.set("waits", "1");
-  }
-  const response = await fetch(url, { cache: "no-store", headers: { Accept: "application/json" }, signal }).catch(
-    (cause) => {
-      throw unreachable(cause.message);
-    },
-  );
-  if (!response.ok) {
-    throw unreachable(`The server sent ${response.status}.`, response.status === 401 ? "signed_out" : "unreachable");
-  }
-  return response.json();
-}
 
 /** Within a page of another site, its talk button learns how the conversation is. */
 function tellSite(state) {
   if (site) {
     window.parent.postMessage({ type: "voiceapp.state", state }, site);
   }
-}
-
-function unreachable(message, code = "unreachable") {
-  return Object.assign(new Error(message), { code });
 }
 
 function start(config) {
@@ -73,7 +50,7 @@ function start(config) {
 
   /** Whoever signed in since, in another tab, neither sees nor goes on with this conversation. */
   async function askAgain(waits) {
-    const current = await fetchConfig(waits);
+    const current = await serverConfig(configUrl, waits);
     if (!kept.isOf(current.visitor)) {
       location.reload();
     }
@@ -190,7 +167,7 @@ async function main() {
     return;
   }
   try {
-    start(await fetchConfig());
+    start(await serverConfig(configUrl));
   } catch (error) {
     if (!error.code) {
       throw error;

@@ -6,6 +6,7 @@ import { t } from "./words.js";
  * - `action`: what main.js does when the button is pressed; `alternative` is another button, which only closes the
  *   notice unless it has an `alternativeAction`.
  * - `lastsMs`: the notice disappears by itself.
+ * - `offersCheck`: a link to the connection check stands beside the buttons.
  * - `isNews`: the notice informs; it does not report an error.
  * - `isPlain`: show `text` instead of the server's own message, which is written for developers and stands in the events.
  */
@@ -35,6 +36,7 @@ export const NOTICES = {
     action: "retry",
     alternative: t("Type instead"),
     alternativeAction: "type",
+    offersCheck: true,
   },
   microphone_busy: {
     title: t("The microphone is in use"),
@@ -78,12 +80,14 @@ export const NOTICES = {
     text: t("The server ended the connection before the conversation began. It may have too many conversations open; try again in a moment."),
     label: t("Try again"),
     action: "retry",
+    offersCheck: true,
   },
   no_path: {
     title: t("No route for the audio"),
     text: t("This model can only be reached over WebRTC, which your network blocks. Try another network, or choose another model in Settings."),
     label: t("Try again"),
     action: "retry",
+    offersCheck: true,
   },
   no_udp: {
     title: t("Connected over WebSocket"),
@@ -91,6 +95,7 @@ export const NOTICES = {
     label: t("Close"),
     action: "dismiss",
     isNews: true,
+    offersCheck: true,
   },
   no_webrtc: {
     title: t("Connected over WebSocket"),
@@ -98,6 +103,7 @@ export const NOTICES = {
     label: t("Close"),
     action: "dismiss",
     isNews: true,
+    offersCheck: true,
   },
   connection_lost: {
     title: t("The connection is lost"),
@@ -105,6 +111,7 @@ export const NOTICES = {
     label: t("Try now"),
     action: "hurry",
     isNews: true,
+    offersCheck: true,
   },
   not_heard: {
     title: t("You were not heard"),

@@ -2,6 +2,29 @@
 
 const STEP_MS = 700;
 const FRESH_MS = 30000;
+const CONFIG_TIMEOUT_MS = 8000; // in a dead network, the browser would wait for minutes
+
+/** What the server offers now; asking also renews the cookie by which the socket knows us. */
+export async function serverConfig(configUrl, waits = false) {
+  const signal = AbortSignal.timeout(CONFIG_TIMEOUT_MS);
+  const url = new URL(configUrl, location.href);
+  if (waits) {
+    url.searchParams.set("waits", "1");
+  }
+  const response = await fetch(url, { cache: "no-store", headers: { Accept: "application/json" }, signal }).catch(
+    (cause) => {
+      throw unreachable(cause.message);
+    },
+  );
+  if (!response.ok) {
+    throw unreachable(`The server sent ${response.status}.`, response.status === 401 ? "signed_out" : "unreachable");
+  }
+  return response.json();
+}
+
+function unreachable(message, code = "unreachable") {
+  return Object.assign(new Error(message), { code });
+}
 
 /** What is in the way, as a notice shows it. */
 export function problem(code, message = "", reasons = []) {

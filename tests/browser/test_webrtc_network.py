@@ -51,6 +51,7 @@ def test_a_network_without_udp_is_named_and_leads_to_the_websocket(open_page: Op
     card = voice.expect_card("no_udp")
     expect(card).to_contain_text("Connected over WebSocket")
     expect(card).to_contain_text("Your network blocks WebRTC")
+    expect(card.get_by_role("link", name="Check the connection")).to_have_attribute("href", "/check")
     voice.page.screenshot(path=screenshots / "no-udp.png")
     expect(badge(voice)).to_have_text("WebSocket")
     expect(voice.caption("assistant")).to_contain_text("4")

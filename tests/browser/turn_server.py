@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
 import socket
@@ -11,7 +12,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+import aioice.stun
+
+from tests.loop_thread import LoopThread
 from tests.ports import free_port
 
 SECRET = "what-the-relay-and-the-server-share"
@@ -30,6 +35,40 @@ class TurnServer:
     @property
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
+
+
+class StunServer(asyncio.DatagramProtocol):
+    """Tells callers the address that they have here (RFC 5389, a binding response with XOR-MAPPED-ADDRESS)."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        message = aioice.stun.parse_message(data)
+        answer = aioice.stun.Message(
+            message_method=message.message_method,
+            message_class=aioice.stun.Class.RESPONSE,
+            transaction_id=message.transaction_id,
+        )
+        answer.attributes["XOR-MAPPED-ADDRESS"] = addr
+        self._transport.sendto(bytes(answer), addr)
+
+
+@contextlib.contextmanager
+def answering_stun() -> Iterator[int]:
+    """The port of a STUN server for the time of a `with` block."""
+    loop = LoopThread()
+
+    async def listen() -> asyncio.DatagramTransport:
+        running = asyncio.get_running_loop()
+        return (await running.create_datagram_endpoint(StunServer, local_addr=("127.0.0.1", 0)))[0]
+
+    transport = loop.run(listen())
+    try:
+        yield transport.get_extra_info("sockname")[1]
+    finally:
+        loop.call(transport.close)
+        loop.close()
 
 
 @contextlib.contextmanager

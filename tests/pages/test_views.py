@@ -46,8 +46,8 @@ def cookies_of(client: Client) -> dict[str, str]:
 
 def test_it_is_not_there_when_switched_off(person: Client, settings: Settings) -> None:
     settings.PUBLIC_PAGE = "off"
-    assert person.get("/").status_code == 404
-    assert person.get("/voice/config").status_code == 404
+    for address in ("/", "/check", "/voice/config"):
+        assert person.get(address).status_code == 404, address
 
 
 def test_the_login_leads_to_no_other_site(person: Client) -> None:
@@ -58,11 +58,17 @@ def test_the_login_leads_to_no_other_site(person: Client) -> None:
         assert (signed_in.status_code, signed_in["Location"]) == (302, "/"), elsewhere
 
 
-def test_it_sends_strangers_to_the_login(guest: Client, settings: Settings) -> None:
+@pytest.mark.parametrize("address", ["/", "/check"])
+def test_it_sends_strangers_to_the_login(guest: Client, person: Client, settings: Settings, address: str) -> None:
     settings.PUBLIC_PAGE = "login"
-    answer = guest.get("/")
-    assert answer.status_code == 302
-    assert answer["Location"] == "/login?next=/"
+    answer = guest.get(address)
+    assert (answer.status_code, answer["Location"]) == (302, f"/login?next={address}")
+    assert person.get(address).status_code == 200
+
+
+def test_the_check_is_that_of_an_agent_and_of_none_that_does_not_exist(guest: Client) -> None:
+    assert guest.get("/check?agent=nobody").status_code == 404
+    assert b'data-config-url="/voice/config?agent=voice"' in guest.get("/check?agent=voice").content
 
 
 def test_it_tells_a_stranger_to_sign_in_and_leaves_no_session(guest: Client, settings: Settings) -> None:

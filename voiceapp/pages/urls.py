@@ -12,6 +12,7 @@ urlpatterns = [
     path("a/<slug:name>", views.agent, name="agent"),
     path("embed", views.embed, name="embed"),
     path("embed.js", views.embed_script, name="embed-script"),
+    path("check", views.check, name="check"),
     path("voice/config", config, name="voice-config"),
     path("voice/samples/<str:name>", views.voice_sample, name="voice-sample"),
     path("privacy", views.privacy, name="privacy"),

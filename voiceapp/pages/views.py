@@ -1,8 +1,7 @@
-"""The voice page, on its own and within other sites, privacy, and samples of voices."""
+"""The voice page, on its own and within other sites, the connection check, privacy, and samples of voices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ STATIC_DIR = settings.BASE_DIR / "static"
 MODULES = sorted(
     path.relative_to(STATIC_DIR).as_posix()
     for path in Path(STATIC_DIR, "voice").rglob("*.js")
-    if not path.name.endswith((".worklet.js", "theme.js")) and path.parent.name != "vendor"
+    if not path.name.endswith((".worklet.js", "theme.js")) and path.parent.name not in ("vendor", "check")
 )
 """The page's modules, so that the browser fetches them all at once instead of import by import. What is vendored is
 fetched when it is needed."""
@@ -79,7 +78,7 @@ async def embed(request: HttpRequest) -> HttpResponseBase:
         return render(request, "voice/site_refused.html", status=403)
     named = request.GET.get("agent", "")[:100]
     agent = await visited_agent(AnonymousUser(), named)
-    response = await _shown(request, agent, named, {"site": site}, {SITE_PARAMETER: site_token(site.pk)})
+    response = await _shown(request, agent, named, {"site": site}, **{SITE_PARAMETER: site_token(site.pk)})
     response._csp_replace = {"frame-ancestors": [site.origin]}
     response.xframe_options_exempt = True
     return response
@@ -91,15 +90,28 @@ def embed_script(request: HttpRequest) -> HttpResponse:
     return redirect(static("embed/embed.js"))
 
 
+@require_safe
+@never_cache
+async def check(request: HttpRequest) -> HttpResponseBase:
+    """`/check?agent=`: what a conversation needs, tried one by one, for those who may talk here."""
+    user = await request.auser()
+    if not is_open_to(user):
+        return redirect_to_login(request.get_full_path())
+    named = request.GET.get("agent", "")[:100]
+    await visited_agent(user, named)
+    context = {"config_url": _address("voice-config", agent=named), "words": page_words(get_language())}
+    return await _talking(render(request, "voice/check.html", context))
+
+
 async def _shown(
-    request: HttpRequest, agent: Answering, named: str, found: dict[str, Any], query: Mapping[str, str] | None = None
+    request: HttpRequest, agent: Answering, named: str, found: dict[str, Any], **query: str
 ) -> HttpResponse:
     """The page of an agent; `query` goes along when it asks for its configuration."""
-    asked = {**({"agent": named} if named else {}), **(query or {})}
     context = {
         **found,
         "agent": agent,
-        "config_url": reverse("voice-config") + (f"?{urlencode(asked)}" if asked else ""),
+        "config_url": _address("voice-config", agent=named, **query),
+        "check_url": "" if query else _address("check", agent=named),
         "modules": MODULES,
         "privacy": facts(agent),
         "has_small_model": has_small_model(agent),
@@ -107,7 +119,11 @@ async def _shown(
         "tries": _tries(is_multilingual(agent)),
         "is_multilingual": is_multilingual(agent),
     }
-    response = render(request, "voice/voice.html", context)
+    return await _talking(render(request, "voice/voice.html", context))
+
+
+async def _talking(response: HttpResponse) -> HttpResponse:
+    """A page that asks for the microphone and connects to relays."""
     response._csp_update = {"connect-src": [relay.origin for relay in await open_relays()]}
     response["Permissions-Policy"] = "microphone=(self), speaker-selection=(self), camera=(), geolocation=()"
     return response
@@ -121,6 +137,11 @@ async def privacy(request: HttpRequest) -> HttpResponseBase:
         raise Http404
     agent = await visited_agent(await request.auser(), "")
     return render(request, "voice/privacy.html", {"privacy": facts(agent)})
+
+
+def _address(view: str, **query: str) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{reverse(view)}?{urlencode(given)}" if given else str(reverse(view))
 
 
 def _tries(is_multilingual: bool) -> list[str]:

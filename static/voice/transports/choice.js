@@ -121,28 +121,39 @@ export class TransportChoice {
   }
 
   #made(name, resumption) {
-    const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const query = { model: this.#preferences.model, time_zone: timeZone, ...this.#config.query, ...resumption };
-    if (name === "WebSocket") {
-      return new WebSocketTransport(this.#config.socket_path, query);
-    }
+    const transport = makeTransport(name, { model: this.#preferences.model, ...resumption }, {
+      readiness: this.#readiness,
+      sound: this.#sound,
+      patienceMs: this.#offers.includes("websocket") ? PATIENCE_WITH_FALLBACK_MS : PATIENCE_MS,
+    });
     if (name === "AOQ") {
-      const transport = new AoqTransport(this.#config.aoq_path, query, {
-        sound: this.#sound,
-        csrfToken: async () => (await this.#readiness.freshConfig()).csrf_token,
-      });
       transport.addEventListener("close", ({ detail }) => {
         this.#isAoqLost = detail.wasOpen && detail.code === LOST;
       });
-      return transport;
     }
-    return new WebRTCTransport(this.#config.webrtc_path, query, {
-      sound: this.#sound,
-      patienceMs: this.#offers.includes("websocket") ? PATIENCE_WITH_FALLBACK_MS : PATIENCE_MS,
-      settings: async () => {
-        const config = await this.#readiness.freshConfig();
-        return { csrfToken: config.csrf_token, ice: { iceServers: config.ice_servers } };
-      },
+    return transport;
+  }
+}
+
+/** The transport of this name; `query`: what the server is told, the model and what resumes a session. */
+export function makeTransport(name, query, { readiness, sound, patienceMs = PATIENCE_MS }) {
+  const { config } = readiness;
+  const whole = { time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...config.query, ...query };
+  if (name === "WebSocket") {
+    return new WebSocketTransport(config.socket_path, whole);
+  }
+  if (name === "AOQ") {
+    return new AoqTransport(config.aoq_path, whole, {
+      sound,
+      csrfToken: async () => (await readiness.freshConfig()).csrf_token,
     });
   }
+  return new WebRTCTransport(config.webrtc_path, whole, {
+    sound,
+    patienceMs,
+    settings: async () => {
+      const current = await readiness.freshConfig();
+      return { csrfToken: current.csrf_token, ice: { iceServers: current.ice_servers } };
+    },
+  });
 }

@@ -32,6 +32,12 @@ export class Notices {
     if (known.alternative) {
       actions.append(this.#button(card, "card-alternative", known.alternative, known.alternativeAction ?? "dismiss"));
     }
+    const { checkUrl } = document.body.dataset;
+    if (known.offersCheck && checkUrl) {
+      const link = make("a", "card-alternative", t("Check the connection"));
+      Object.assign(link, { href: checkUrl, target: "_blank" });
+      actions.append(link);
+    }
     card.append(actions);
     for (const old of [...this.#place.querySelectorAll('.card:not([data-code="approval"])')].slice(0, -1)) {
       old.remove();
@@ -65,6 +71,11 @@ export class Notices {
   clear() {
     this.#place.replaceChildren();
   }
+}
+
+/** What is wrong, in the words of a notice. */
+export function explained({ code, message = "", reasons = [], values = {} }) {
+  return explanation(NOTICES[code] ?? NOTICES.not_ready, message, reasons, values);
 }
 
 /** The server's own sentences where it has some; what stands in backticks is a command. */
