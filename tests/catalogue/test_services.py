@@ -30,9 +30,8 @@ OWN = [
 
 
 def acme(**more: Any) -> UpstreamSettings:
-    return UpstreamSettings(
-        "http://127.0.0.1:9", KEY, more.pop("model", ""), alias="acme", settings="UPSTREAM_ACME", **more
-    )
+    names = {"alias": "acme", "settings": "UPSTREAM_ACME"}
+    return UpstreamSettings("http://127.0.0.1:9", KEY, more.pop("model", ""), **{**names, **more})
 
 
 def models(**more: Any) -> Catalogue:
@@ -91,6 +90,18 @@ def test_fallbacks_are_chains_of_models_of_one_kind() -> None:
     found = Catalogue(with_fallbacks(cards, ["plus > qwen-plus"]))
     assert found.get("plus", "chat").fallbacks == ("embedded-retrieval",)
     assert found.get("plus", "rerank").fallbacks == ()
+
+
+def test_a_chain_of_conversations_ends_with_the_model_of_this_server() -> None:
+    cards = with_services(OWN, [acme(), acme(alias="two"), acme(alias="direct", is_direct=True)])
+    found = Catalogue(with_fallbacks(cards, ["acme>two", "two>voice"]))
+    assert found.get("acme", "realtime").fallbacks == ("two",)
+    assert found.get("acme", "realtime").forwards_events
+    assert found.get("two", "realtime").fallbacks == ("voice",)
+    assert not found.get("two", "realtime").forwards_events, "the model here would be sent events unread"
+    for chain in ("voice>acme", "acme>voice>two", "acme>direct"):
+        with pytest.raises(ImproperlyConfigured, match="MODEL_FALLBACKS"):
+            with_fallbacks(cards, [chain])
 
 
 @pytest.mark.parametrize("chain", ["plus", "plus>nobody", "plus>text-embedding-v4", "plus>plus", "voice>acme", ""])

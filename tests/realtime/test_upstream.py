@@ -14,7 +14,7 @@ import websockets
 from websockets.typing import Subprotocol
 
 from tests.engines.speech import word_errors
-from tests.ports import free_udp_port
+from tests.ports import free_port, free_udp_port
 from tests.realtime.aoq import peer as aoq
 from tests.realtime.chat_server import KEY, ChatServer
 from tests.realtime.conftest import Serve
@@ -235,6 +235,40 @@ async def test_of_two_services_one_may_be_killed_and_a_front_without_weights_los
     async with asyncio.timeout(PATIENCE_S):
         while await asyncio.to_thread(front.reasons) != ["model_unavailable"]:  # noqa: ASYNC110
             await asyncio.sleep(0.5)
+
+
+async def test_other_services_and_then_this_server_stand_in_for_one_that_is_killed(
+    serve: Serve, theirs: Product, chat_server: ChatServer
+) -> None:
+    chat = {"CHAT_BASE_URL": chat_server.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "bard"}
+    one = serve(**chat)
+    front = serve(
+        **chat,
+        UPSTREAM_BASE_URL=one.origin,
+        UPSTREAM_API_KEY=one.keys["good"],
+        UPSTREAM_REALTIME_MODEL="voice",
+        UPSTREAM_SERVICES="two,gone",
+        UPSTREAM_TWO_BASE_URL=theirs.origin,
+        UPSTREAM_TWO_API_KEY=theirs.keys["good"],
+        UPSTREAM_TWO_REALTIME_MODEL="voice",
+        UPSTREAM_GONE_BASE_URL=f"http://127.0.0.1:{free_port()}",
+        UPSTREAM_GONE_API_KEY=KEY,
+        MODEL_FALLBACKS="upstream>gone>two,gone>voice",
+    )
+    async with call(front.url, front.keys["good"], model="upstream") as talker:
+        await talker.ask("Good morning.")
+        assert answer_of(await talker.wait("response.done")) == ANSWER
+        await asyncio.to_thread(one.kill)
+        await talker.ask("Are you there?")
+        assert answer_of(await talker.wait("response.done", count=2)) == ANSWER
+        assert "Good morning." in [message["content"] for message in chat_server.requests[-1]["messages"]]
+        assert not talker.all("error")
+    assert "goes on in a new session at the service" in front.log
+    for model in ("upstream", "gone"):
+        async with call(front.url, front.keys["good"], model=model) as talker:
+            await talker.ask("Is someone there?")
+            assert answer_of(await talker.wait("response.done")) == ANSWER
+    assert "model gone/gone: another one stands in" in front.log
 
 
 def speaks(product: Product) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -15,7 +16,7 @@ from voiceapp.catalogue.servers import UpstreamSettings, named
 _UPSTREAM = "voiceapp.engines.upstream"
 RENAMED = ("embedding", "rerank")
 """Kinds whose models here are called `embedded-NAME` or `server-NAME` where a service serves NAME."""
-CHAINED = ("chat", "embedding", "rerank", "asr", "tts")
+CHAINED = ("chat", "embedding", "rerank", "asr", "tts", "realtime")
 """Kinds of which one model can stand in for another."""
 
 
@@ -135,18 +136,27 @@ def with_fallbacks(cards: Sequence[ModelCard], chains: Sequence[str]) -> list[Mo
     """The cards with the models that stand in for them, of chains such as `plus>plus-there>assistant`.
 
     Raises:
-        ImproperlyConfigured: if a chain names a model that does not exist, or models of several kinds.
+        ImproperlyConfigured: if a chain names a model that does not exist, or models of several kinds, or if a model of
+            conversations could not stand in.
     """
-    by_name: dict[tuple[str, str], str] = {(card.kind, name): card.name for card in cards for name in card.names}
-    fallbacks: dict[tuple[str, str], tuple[str, ...]] = {}
+    by_name: dict[tuple[str, str], ModelCard] = {(card.kind, name): card for card in cards for name in card.names}
+    chained: dict[tuple[str, str], dict[str, Any]] = {}
     for chain in chains:
         names = [name.strip() for name in chain.split(">")]
         kind = next((kind for kind in CHAINED if all((kind, name) in by_name for name in names)), "")
-        found = tuple(by_name[kind, name] for name in names) if kind else ()
-        if len(set(found)) < max(2, len(names)):
+        found = [by_name[kind, name] for name in names] if kind else []
+        if len({card.name for card in found}) < max(2, len(names)):
             raise ImproperlyConfigured(
                 "MODEL_FALLBACKS holds chains such as plus>assistant of different models of one kind "
                 f"({', '.join(CHAINED)}), which {chain!r} is not."
             )
-        fallbacks[kind, found[0]] = found[1:]
-    return [replace(card, fallbacks=fallbacks.get((card.kind, card.name), ())) for card in cards]
+        if any(card.forwards_offers or card.forwards_calls for card in found):
+            raise ImproperlyConfigured(f"MODEL_FALLBACKS: {chain!r} needs services with UPSTREAM_MEDIA=bridged.")
+        if kind == "realtime" and not all(card.service for card in found[:-1]):
+            raise ImproperlyConfigured(f"MODEL_FALLBACKS: in {chain!r}, the model of this server has to be the last.")
+        # What one of them does not read as it is, the first is not sent as it is.
+        chained[kind, found[0].name] = {
+            "fallbacks": tuple(card.name for card in found[1:]),
+            "forwards_events": all(card.forwards_events for card in found),
+        }
+    return [replace(card, **chained.get((card.kind, card.name), {})) for card in cards]

@@ -29,6 +29,9 @@ Samples = NDArray[np.float32]
 ENGINE_SAMPLE_RATE_HZ = 16_000
 """Rate of all audio handed to detectors and recognizers."""
 
+CLAIM_S = 15.0
+"""Longest wait of a conversation that was prepared for its session to begin."""
+
 VAD_FRAME_SAMPLES = 512
 """One voice-detection frame: 32 ms at 16 kHz."""
 

@@ -52,7 +52,8 @@ RECOGNITION_TERMS: list[str] = stripped(env.list("RECOGNITION_TERMS", default=[]
 them."""
 MODEL_FALLBACKS: list[str] = env.list("MODEL_FALLBACKS", default=[])
 """Models that stand in for one that cannot serve, before its reply has begun: chains such as plus>plus-there>assistant,
-with commas between. The models of a chain are of one kind: chat, embedding, rerank, recognition or synthesis."""
+with commas between. The models of a chain are of one kind: chat, embedding, rerank, recognition, synthesis or
+realtime."""
 DOCUMENTS_DIR: str = env.str("DOCUMENTS_DIR", default="")
 """A folder of .md and .txt files from which the embedded assistant answers, besides this product's manual."""
 _mcp_servers: str = env.str("MCP_SERVERS", default="")

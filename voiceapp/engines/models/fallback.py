@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 from voiceapp.catalogue.cards import ModelCard
 from voiceapp.engines.interfaces import (
+    CLAIM_S,
     ENGINE_SAMPLE_RATE_HZ,
     Call,
     ChatDelta,
     ChatRequest,
     Provider,
+    RealtimeStream,
     Recognition,
     Samples,
     Voice,
@@ -444,12 +446,52 @@ class ConversationSynthesizer(_InConversation, FallbackSynthesizer):
         return (last,) if chosen is last or chosen in self._failed else (chosen, last)
 
 
+class FallbackRealtime(_Chain):
+    """A `RealtimeModel` of services. A conversation goes on with another service of the chain, in a session that knows
+    what was said; for a model of this server, which may be the last, callers begin again."""
+
+    voices: Sequence[Voice] = ()
+    default_voice = ""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(links)
+        self._prepared: dict[str, Link] = {}
+        """Models that were reached for sessions which have not begun, by their id."""
+
+    async def prepare(self, call: Call) -> None:
+        """See `Provider`: reach the first that can be.
+
+        Raises:
+            EngineError: if the last cannot, or one refuses.
+        """
+
+        async def reach(link: Link) -> None:
+            link.engine.check()
+            await link.engine.prepare(call)
+
+        self._prepared[call.session_id], _ = await self._first(self._links, reach)
+        asyncio.get_running_loop().call_later(CLAIM_S, self._prepared.pop, call.session_id, None)
+
+    def abandon(self, call: Call) -> None:
+        """See `Provider`."""
+        if link := self._prepared.pop(call.session_id, None):
+            link.engine.abandon(call)
+
+    def open(self, call: Call, tasks: asyncio.TaskGroup) -> RealtimeStream:
+        """See `RealtimeModel`."""
+        chosen = self._prepared.pop(call.session_id, self._links[0])
+        others = [link.engine for link in self._links if link is not chosen and link.card.service]
+        found: RealtimeStream = chosen.engine.open(call, tasks, *([others] if chosen.card.service else []))
+        return found
+
+
 FALLBACKS: dict[str, type[_Chain]] = {
     "chat": FallbackChat,
     "embedding": FallbackEmbedder,
     "rerank": FallbackReranker,
     "asr": FallbackRecognizer,
     "tts": FallbackSynthesizer,
+    "realtime": FallbackRealtime,
 }
 """Chains by kind of model."""
 

@@ -7,19 +7,19 @@ for the caller. Or media flow between the caller and the service (`media`).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from voiceapp.engines.interfaces import Call, Voice
+from voiceapp.engines.interfaces import CLAIM_S, Call, Voice
 from voiceapp.engines.upstream.realtime.connection import NATIVE, Dialler, ServiceConnection, ServiceLost
 from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, CALL_GONE, MediaRelay
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
-from voiceapp.errors import EngineRefused, NotFound
+from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable, NotFound
 from voiceapp.protocol.forwarded.reading import written
 
-CLAIM_S = 15.0
-"""Longest wait of a connection that was dialled for its session to begin."""
+logger = logging.getLogger(__name__)
 
 
 class JoinedCall:
@@ -123,13 +123,16 @@ class UpstreamRealtime(MediaRelay):
         except EngineRefused:
             raise NotFound(CALL_GONE) from None
 
-    def open(self, call: Call, tasks: asyncio.TaskGroup) -> UpstreamSession:
-        """See `RealtimeModel`. Services of OpenAI's family are always sent settings, if only to ask for the caller's
-        words, and send a reply faster than it is heard."""
-        if not self._is_native:
+    def open(self, call: Call, tasks: asyncio.TaskGroup, others: Sequence[UpstreamRealtime] = ()) -> UpstreamSession:
+        """See `RealtimeModel`; `others` are services that the conversation may go on with. Services of OpenAI's family
+        are always sent settings, if only to ask for the caller's words, and send a reply faster than it is heard."""
+        services = (self, *others)
+        are_native = all(service._is_native for service in services)
+        if not are_native:
             call = replace(call, opening={"input_audio_transcription": {}, **call.opening})
+        limits_s = [service._session_limit_s for service in services if service._session_limit_s]
         return UpstreamSession(
-            call, lambda: self._dial(call), session_limit_s=self._session_limit_s, knows_heard=self._is_native
+            call, lambda: self._dial(call, others), session_limit_s=min(limits_s, default=0.0), knows_heard=are_native
         )
 
     async def close(self) -> None:
@@ -140,9 +143,15 @@ class UpstreamRealtime(MediaRelay):
         await self._dialler.close()
         await self._server.close()
 
-    async def _dial(self, call: Call) -> ServiceConnection:
+    async def _dial(self, call: Call, others: Sequence[UpstreamRealtime]) -> ServiceConnection:
         prepared = self._prepared.pop(call.session_id, None)
-        return prepared or await self._dialler.dial(call)
+        if prepared or not others:
+            return prepared or await self._dialler.dial(call)
+        try:
+            return await self._dialler.dial(call)
+        except (EngineUnavailable, EngineTimeout) as error:
+            logger.warning("session %s: another service is asked: %s", call.session_id, error.for_operators)
+            return await others[0]._dial(call, others[1:])
 
     def _give_up(self, session_id: str) -> None:
         """Close the connection of a session that did not begin."""
