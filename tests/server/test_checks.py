@@ -48,6 +48,17 @@ def test_it_finds_nothing_on_a_laptop() -> None:
     assert ids() == []
 
 
+def test_an_address_holds_a_password_or_has_a_key(settings: Settings) -> None:
+    settings.CHAT_BASE_URL, settings.CHAT_MODEL = "http://10.0.0.5/v1, http://me:secret@10.0.0.6/v1", "llama"
+    assert ids() == []
+    settings.CHAT_API_KEY = "key"
+    assert ids() == ["server.E041"]
+    settings.CHAT_BASE_URL = "http://10.0.0.5/v1, http://10.0.0.6/v1"
+    assert ids() == []
+    settings.CHAT_BASE_URL = "ftp://me:secret@10.0.0.6/v1"
+    assert not any("secret" in str(finding) for finding in check_settings())
+
+
 @pytest.mark.parametrize(
     ("name", "value", "found"),
     [
@@ -67,6 +78,7 @@ def test_it_finds_nothing_on_a_laptop() -> None:
         ("UPSTREAMS", (UpstreamSettings("foo", "", ""),), "server.E005"),
         ("UPSTREAMS", (UpstreamSettings("https://voice.example.org", "", "", ws_url="voice"),), "server.E005"),
         ("UPSTREAMS", (UpstreamSettings("", "", "", chat_models=["large"]),), "server.W023"),
+        ("UPSTREAMS", (UpstreamSettings("https://me:pw@voice.example.org", "key", ""),), "server.E041"),
         ("MAX_CONNECTIONS", 0, "server.E011"),
         ("SEND_TIMEOUT_S", 0.0, "server.E011"),
         ("PING_S", 0.0, "server.E011"),

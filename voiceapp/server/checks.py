@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import stat
 import zoneinfo
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,9 @@ SERVERS = {
     **dict.fromkeys(("ASR", "TTS"), (*HTTP, "tcp")),
 }
 """Models that another server may serve, and the schemes of its address."""
+
+CREDENTIALS = re.compile(r"//[^/]*@")
+"""User and password in an address."""
 
 TASK_ENGINES = ("embedded", "worker", "celery")
 
@@ -93,27 +97,36 @@ def _addresses() -> Iterator[CheckMessage]:
             hint="Set it to the host names by which people reach the server.",
             id="server.I040",
         )
-    given = {f"{name}_BASE_URL": (getattr(settings, f"{name}_BASE_URL"), schemes) for name, schemes in SERVERS.items()}
+    given = [(name, "BASE", getattr(settings, f"{name}_BASE_URL"), schemes) for name, schemes in SERVERS.items()]
+    keys = {name: getattr(settings, f"{name}_API_KEY") for name in SERVERS}
     for service in settings.UPSTREAMS:
-        given |= {
-            f"{service.settings}_BASE_URL": (service.base_url, HTTP),
-            f"{service.settings}_REALTIME_URL": (service.realtime_url, (*HTTP, *WEBSOCKET)),
-            f"{service.settings}_WS_URL": (service.ws_url, (*HTTP, *WEBSOCKET)),
-        }
+        keys[service.settings] = service.api_key
+        given += [
+            (service.settings, "BASE", service.base_url, HTTP),
+            (service.settings, "REALTIME", service.realtime_url, (*HTTP, *WEBSOCKET)),
+            (service.settings, "WS", service.ws_url, (*HTTP, *WEBSOCKET)),
+        ]
         if not service.base_url and (service.model or service.has_others):
             yield Warning(
                 f"{service.settings} names models of a service that has no address: nothing serves them.",
                 hint=f"Set {service.settings}_BASE_URL to the service's address.",
                 id="server.W023",
             )
-    for name, (urls, schemes) in given.items():
+    for server, which, urls, schemes in given:
+        name = f"{server}_{which}_URL"
         parts = [urlsplit(url.strip()) for url in urls.split(",")]
         protocols = {part.scheme == "tcp" for part in parts}
         if urls and not (all(part.scheme in schemes and part.netloc for part in parts) and len(protocols) == 1):
             yield Error(
-                f"{name} is {urls!r}, which is no address of a server, or none of several.",
+                f"{name} is {CREDENTIALS.sub('//…@', urls)!r}, which is no address of a server, or none of several.",
                 hint=f"Write it whole, such as {schemes[0]}://127.0.0.1:11434/v1, and several with commas between.",
                 id="server.E005",
+            )
+        if keys[server] and CREDENTIALS.search(urls):
+            yield Error(
+                f"{name} holds a user and a password beside {server}_API_KEY: a request can carry one of them.",
+                hint="Leave one of them out.",
+                id="server.E041",
             )
 
 
