@@ -23,6 +23,7 @@ def feed(detector: TurnDetector, *spans: tuple[float, int]) -> list[tuple[int, S
 
 def judged(detector: TurnDetector, probability: float, found: Clause | None = Clause.UNKNOWN) -> End | None:
     """What follows from a result of the turn model, with words that say so much."""
+    detector.asked()
     detector.judged(probability)
     return detector.decide(found, 0)
 
@@ -76,8 +77,21 @@ def test_the_turn_model_ends_the_turn_early() -> None:
         ((7, 3, 3, 3), (0.1, 0.02, 0.03, 0.1), None),
         ((7, 3, 3, 2), (0.1, 0.02, 0.03, 0.3), 15),
         ((7, 3, 3, 2), (0.02, 0.03, 0.01, 0.05), None),
+        ((1, 1, 2, 8), (0.02, 0.02, 0.05, 0.12), 12),
+        ((1, 2, 1, 8), (0.02, 0.05, 0.05, 0.1), None),
+        ((2, 2), (0.6, 0.5), 4),
     ],
-    ids=["once is not enough", "in doubt", "by the mean", "sure so far", "in doubt for long", "sure that it goes on"],
+    ids=[
+        "once is not enough",
+        "in doubt",
+        "by the mean",
+        "sure so far",
+        "in doubt for long",
+        "sure that it goes on",
+        "against an end, early",
+        "and later",
+        "for an end, early",
+    ],
 )
 def test_the_mean_of_several_results_is_believed(
     silences: tuple[int, ...], results: tuple[float, ...], end: int | None

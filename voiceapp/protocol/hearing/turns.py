@@ -11,6 +11,7 @@ how sure the model must be (`clauses`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from voiceapp.protocol.audio import FRAME_MS
 from voiceapp.protocol.configuration import TurnDetection
@@ -44,7 +45,9 @@ CALL_MS = 512
 a call, none is split, and three are with 352 (`python -m tests.bench.turns`)."""
 ASK_AGAIN_MS = frozenset({128, 256, 352, 512, 640})
 """Silences at which the turn model is asked again. One result depends on where the frames happen to fall: of the same
-pause, those 32 ms apart may be 0.04 and 0.83. Their mean does not, so it is what is believed."""
+pause, those 32 ms apart may be 0.04 and 0.83. Their mean does not, so it is what is believed. In the
+lulls before a pause, results below `COMPLETE` come at ends too: without them the mean decision of 13 recordings, at
+eight offsets, falls from 310 to 302 ms, and no turn more ends early."""
 SOON_MS = 128
 CERTAIN_SOON = 0.95
 """Up to that silence, the probability from which one result ends a turn: at ends of recordings it was 0.95 to 0.99,
@@ -131,9 +134,10 @@ class TurnDetector:
         """Frames since speech last began to fade."""
         self.is_fading = False
         """The latest frame is of speech that may be over."""
-        self._asked_in_speech = False
-        self._judged: list[float] = []
-        """Results of the turn model in the present pause."""
+        self._asked_ms = 0
+        """Silence at which the turn model was last asked."""
+        self._judged: list[tuple[int, float]] = []
+        """Its results in the present pause, with the silence at which it was asked."""
         self.patience_ms = 0.0
         """Least silence that ends the turn, of a caller who was taken to have finished before."""
         self._longest_pause_ms = 0
@@ -161,8 +165,8 @@ class TurnDetector:
     @property
     def is_going_on(self) -> bool:
         """The turn model is sure of that, and the silence is short: a reply would be begun in vain."""
-        judged = self._judged
-        return bool(judged) and sum(judged) / len(judged) < GOING_ON and self.silence_ms < TELLING_MS
+        judged = [probability for _, probability in self._judged]
+        return bool(judged) and fmean(judged) < GOING_ON and self.silence_ms < TELLING_MS
 
     def is_speech(self, probability: float) -> bool:
         return probability >= (self._threshold if self.state is TurnState.QUIET else self._release)
@@ -212,26 +216,27 @@ class TurnDetector:
 
     def asked(self) -> None:
         """The turn model is asked about what was heard so far."""
-        self._asked_in_speech = not self.silence_ms
+        self._asked_ms = self.silence_ms
 
     def judged(self, probability: float) -> None:
         """Take the turn model's result about the present silence; ignored outside one."""
-        if self.silence_ms and self.asks_model and (probability >= CERTAIN_SOON or not self._asked_in_speech):
-            self._judged.append(probability)
+        if self.silence_ms and self.asks_model and (self._asked_ms or probability >= CERTAIN_SOON):
+            self._judged.append((self._asked_ms, probability))
 
     def decide(self, found: Clause | None, speech_ms: int) -> End | None:
         """End the turn, with so much speech in it, if its sound and what its words say are those of an end; None while
         the words are read."""
-        return self.end() if self._judged and self._is_complete(found, speech_ms) else None
+        believed = [each for asked_ms, each in self._judged if asked_ms >= PAUSE_MS or each >= COMPLETE]
+        return self.end() if believed and self._is_complete(believed, found, speech_ms) else None
 
-    def _is_complete(self, found: Clause | None, speech_ms: int) -> bool:
-        mean = sum(self._judged) / len(self._judged)
+    def _is_complete(self, judged: list[float], found: Clause | None, speech_ms: int) -> bool:
+        mean = fmean(judged)
         if self.silence_ms < max(self.patience_ms, self._least_ms(found, speech_ms, mean)):
             return False
         if self.silence_ms >= LONG_SILENCE_MS:
             return mean >= GOING_ON
         is_soon = self.silence_ms < SOON_MS
-        if found is Clause.WHOLE or (len(self._judged) > 1 and not is_soon and found is not Clause.UNSURE):
+        if found is Clause.WHOLE or (len(judged) > 1 and not is_soon and found is not Clause.UNSURE):
             return mean >= COMPLETE
         return mean >= (CERTAIN_SOON if is_soon else CERTAIN)
 
