@@ -144,7 +144,7 @@ settings: install
 screenshot: .venv/tests.stamp models .venv/system.stamp
 	README_SCREENSHOT=docs/screenshot.png $(BIN)/python -m pytest tests/browser -k screenshot
 
-EXTRAS := aoq celery llm mcp otel s3 sentry whisper wyoming
+EXTRAS := aoq celery llm mcp oidc otel s3 sentry whisper wyoming
 lock: .venv/tests.stamp
 	$(BIN)/pip install --quiet uv
 	for name in requirements tests/requirements $(EXTRAS:%=requirements-%); do \

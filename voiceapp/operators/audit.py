@@ -17,6 +17,12 @@ from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.own_rows import OwnFilter, sees_all
 from voiceapp.http.admin import RecordsAdmin, csv_download
 
+WAYS = {
+    "django.contrib.auth.backends.RemoteUserBackend": " at the proxy",
+    "voiceapp.accounts.openid.OpenIdBackend": " with OpenID Connect",
+}
+"""Ways to sign in beside a password, by their backends."""
+
 
 @admin.register(LogEntry)
 class AuditAdmin(RecordsAdmin):
@@ -44,7 +50,7 @@ class AuditAdmin(RecordsAdmin):
 @receiver(user_logged_in)
 def signed_in(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
     """Note a sign-in, in the admin or on the voice page."""
-    _note(user, f"Signed in from {_place(request)}.")
+    _note(user, f"Signed in{WAYS.get(user.backend, '')} from {_place(request)}.")
 
 
 @receiver(user_login_failed)

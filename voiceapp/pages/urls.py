@@ -1,5 +1,8 @@
 """Paths of the pages."""
 
+from importlib import import_module
+
+from django.conf import settings
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
@@ -17,5 +20,6 @@ urlpatterns = [
     path("voice/samples/<str:name>", views.voice_sample, name="voice-sample"),
     path("privacy", views.privacy, name="privacy"),
     path("login", PageLoginView.as_view(), name="login"),
+    *(import_module("voiceapp.accounts.openid").urlpatterns if settings.SIGNS_IN_WITH_OPENID else ()),
     path("logout", LogoutView.as_view(next_page="voice"), name="logout"),
 ]

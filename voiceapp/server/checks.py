@@ -183,6 +183,7 @@ def _values() -> Iterator[CheckMessage]:
         (settings.MCP_SERVERS, "mcp", "mcp", "MCP_SERVERS lists servers", 36),
         (settings.TRACING, "opentelemetry.exporter.otlp.proto.http", "otel", "OTEL_EXPORTER_OTLP_ENDPOINT is set", 37),
         (settings.SENTRY_DSN, "sentry_sdk", "sentry", "SENTRY_DSN is set", 38),
+        (settings.OIDC_ISSUER, "mozilla_django_oidc", "oidc", "OIDC_ISSUER is set", 41),
     ):
         if is_wanted and not _is_installed(package):
             yield Error(

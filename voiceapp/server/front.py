@@ -76,6 +76,7 @@ class Front:
         scope["root_path"] = ""  # daphne believes a client's Daphne-Root-Path, which then prefixes every reversed URL
         scope.setdefault("state", {})["request_id"] = request_id = formats.request_id()
         tracing.request_id.set(request_id)
+        scope["state"]["peer"] = scope["client"][0] if scope.get("client") else ""
         address = client_address(scope, self._limits.trusted_proxies)
         if address is not None:
             scope["client"] = (address, scope["client"][1])

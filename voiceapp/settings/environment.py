@@ -108,8 +108,8 @@ def network(text: str) -> str:
         return str(ipaddress.ip_network(text.strip()))
     except ValueError as error:
         raise ImproperlyConfigured(
-            "FETCH_ALLOWED_NETWORKS, MODEL_ALLOWED_NETWORKS and WEBHOOK_ALLOWED_NETWORKS hold networks such as "
-            f"192.168.7.0/24: {error}."
+            "FETCH_ALLOWED_NETWORKS, MODEL_ALLOWED_NETWORKS, PROXY_USER_NETWORKS and WEBHOOK_ALLOWED_NETWORKS hold "
+            f"networks such as 192.168.7.0/24: {error}."
         ) from None
 
 

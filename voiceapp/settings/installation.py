@@ -12,7 +12,16 @@ from typing import Any
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from voiceapp.settings.environment import BASE_DIR, database, development_key, env, hosts, made_folder, stripped
+from voiceapp.settings.environment import (
+    BASE_DIR,
+    database,
+    development_key,
+    env,
+    hosts,
+    made_folder,
+    network,
+    stripped,
+)
 
 # ── This installation ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -263,6 +272,35 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
     }
 }
+
+PROXY_USER_HEADER: str = env.str("PROXY_USER_HEADER", default="")
+"""Header in which a proxy names the person who has signed in there, such as Remote-User. The proxy must set it in every
+request that it passes on, and take away what a client sent. Empty believes none."""
+PROXY_USER_NETWORKS: list[str] = env.list("PROXY_USER_NETWORKS", cast=network, default=["127.0.0.1/32", "::1/128"])
+"""Networks of the proxies that are believed in this, with commas between; this machine without it."""
+OIDC_ISSUER: str = env.str("OIDC_ISSUER", default="").rstrip("/")
+"""Address of an OpenID Connect provider with which people may sign in (requirements-oidc.txt). It sends them back
+to /login/openid/callback. The user name of their login is their e-mail address; a login that is missing is made without
+rights."""
+SIGNS_IN_WITH_OPENID = bool(OIDC_ISSUER and find_spec("mozilla_django_oidc"))
+OIDC_RP_CLIENT_ID: str = env.str("OIDC_CLIENT_ID", default="")
+"""This server's name at that provider."""
+OIDC_RP_CLIENT_SECRET: str = env.str("OIDC_CLIENT_SECRET", default="")
+"""Its secret there."""
+OIDC_RP_SIGN_ALGO: str = env.str("OIDC_ALGORITHM", default="RS256")
+"""Algorithm that the provider signs with."""
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10
+
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+if PROXY_USER_HEADER:
+    MIDDLEWARE.insert(
+        1 + MIDDLEWARE.index("django.contrib.auth.middleware.AuthenticationMiddleware"),
+        "voiceapp.accounts.proxy_sign_in.ProxySignIn",
+    )
+    AUTHENTICATION_BACKENDS.append("django.contrib.auth.backends.RemoteUserBackend")
+if SIGNS_IN_WITH_OPENID:
+    AUTHENTICATION_BACKENDS.append("voiceapp.accounts.openid.OpenIdBackend")
 
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "voice"
