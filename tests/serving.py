@@ -163,6 +163,16 @@ class Process:
         return {target.removeprefix("socket:[").rstrip("]") for target in targets if target.startswith("socket:")}
 
 
+def manage(*command: str, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a management command to its end: its exit code, and all that it said."""
+    process = Process(*command, environment=environment)
+    try:
+        return process.wait(START_S), process.log
+    finally:
+        if not process.has_ended:
+            process.kill()
+
+
 class ServerProcess(Process):
     """`manage.py serve`, listening on 127.0.0.1."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,10 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from tests.prepared import environment_of, prepare
+from tests.serving import Process, manage
 from voiceapp.accounts.keys import parse
 from voiceapp.accounts.models import Account, ApiKey, Membership
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 KEY = re.compile(r"(?<!\S)sk-\S+")
 """Other parts of a key, or a password, may happen to hold its beginning."""
 
@@ -79,38 +77,26 @@ def test_it_makes_nothing_outside_development_and_says_what_to_run(settings: Set
 
 def test_it_prints_once_when_four_start_at_the_same_time(tmp_path: Path) -> None:
     prepare(tmp_path)
-    started = [
-        subprocess.Popen(
-            [sys.executable, "manage.py", "bootstrap"],
-            cwd=ROOT,
-            env=environment_of(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
-    results = [(process.communicate(timeout=120), process.returncode) for process in started]
-    assert [code for _, code in results] == [0] * 4, results
-    assert sorted(len(KEY.findall(out)) for (out, _), _ in results) == [0, 0, 0, 1]
+    started = [Process("bootstrap", environment=environment_of(tmp_path)) for _ in range(4)]
+    assert [process.wait() for process in started] == [0] * 4, [process.log for process in started]
+    assert sorted(len(KEY.findall(process.log)) for process in started) == [0, 0, 0, 1]
 
 
-def in_a_plain_shell(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def in_a_plain_shell(folder: Path, *command: str, **environment: str) -> tuple[int, str]:
     """A management command of the installation in this folder, without the variables that `make run` sets."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("DEBUG", "SECRET_KEY")}
+    clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     clean |= {"VAR_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "voiceapp.settings", **environment}
-    arguments = [sys.executable, "manage.py", *command]
-    return subprocess.run(arguments, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=120)
+    return manage(*command, environment=clean)
 
 
 def test_commands_need_no_variables_after_a_start_in_development_until_a_secret_ends_it(tmp_path: Path) -> None:
-    before = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
-    assert "SECRET_KEY is not set" in before.stderr
-    assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1").returncode == 0
+    assert "SECRET_KEY is not set" in in_a_plain_shell(tmp_path, "createkey", "--account", "Local")[1]
+    assert in_a_plain_shell(tmp_path, "bootstrap", DEBUG="1")[0] == 0
 
-    made = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
+    status, log = in_a_plain_shell(tmp_path, "createkey", "--account", "Local")
 
-    assert (made.returncode, len(KEY.findall(made.stdout))) == (0, 1), made.stderr
+    assert status == 0, log
+    assert KEY.fullmatch(log.split()[-1]), log
     program = "from django.conf import settings; print(settings.DEBUG)"
-    told = in_a_plain_shell(tmp_path, "shell", "-v0", "-c", program, SECRET_KEY="long-and-random", HTTPS="0")
-    assert told.stdout.strip() == "False", told.stderr
+    _, log = in_a_plain_shell(tmp_path, "shell", "-v0", "-c", program, SECRET_KEY="long-and-random", HTTPS="0")
+    assert log.strip() == "False"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,18 +11,18 @@ from tests.realtime.conftest import chat_server as chat_server
 from tests.realtime.conftest import home as home
 from tests.realtime.conftest import serve as serve
 from tests.realtime.product import Product
+from tests.serving import manage
 
-Apply = Callable[..., subprocess.CompletedProcess[str]]
+Apply = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def apply(tmp_path: Path) -> Apply:
-    """Publish agents at a running server: `apply(product, reception="first_words = 'Hello.'")`."""
+    """Publish agents at a running server, `apply(product, reception="first_words = 'Hello.'")`: see `manage`."""
 
-    def run(product: Product, **files: str) -> subprocess.CompletedProcess[str]:
+    def run(product: Product, **files: str) -> tuple[int, str]:
         for name, text in files.items():
             (tmp_path / f"{name}.toml").write_text(text)
-        command = [sys.executable, "manage.py", "agents", "apply", str(tmp_path)]
-        return subprocess.run(command, env=product.environment, capture_output=True, text=True, timeout=60)
+        return manage("agents", "apply", str(tmp_path), environment=product.environment)
 
     return run

@@ -35,9 +35,9 @@ def minded(chat_server: ChatServer) -> str:
 
 
 def applied(apply: Apply, product: Product, **files: str) -> str:
-    done = apply(product, **files)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    status, log = apply(product, **files)
+    assert status == 0, log
+    return log
 
 
 async def test_the_model_is_told_that_it_is_heard_and_by_whom(
@@ -292,10 +292,10 @@ def test_a_mistake_in_a_file_names_it_and_what_ran_goes_on(product: Product, app
         (f"temperature = {10**400}", "desk.toml, line 1: temperature must be a number."),
         (r'title = "\u0000"', "desk.toml, line 1: title must be a text"),
     ):
-        done = apply(product, desk=text, lobby=minded)
-        assert done.returncode == 1
-        assert said in done.stderr
-        assert "Traceback" not in done.stderr
+        status, log = apply(product, desk=text, lobby=minded)
+        assert status == 1
+        assert said in log
+        assert "Traceback" not in log
     assert "desk@1: unchanged" not in applied(apply, product, desk=minded)
 
 

@@ -33,7 +33,7 @@ async def test_a_conversation_keeps_its_version_while_others_are_published(
                 published = together.create_task(asyncio.to_thread(apply, first, desk=text))
                 for number, talker in enumerate(began):
                     together.create_task(ask(talker, number))
-            assert f"desk@{version}: published" in published.result().stdout
+            assert f"desk@{version}: published" in published.result()[1]
             for product in both * IN_EACH:
                 opened = call(product.url, product.keys["good"], model="desk")
                 began[await calls.enter_async_context(opened)] = version

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from tests.ports import free_port
 from tests.prepared import LIGHT_VOICE, collect_static_files, environment_of, prepare
-from tests.serving import START_S, Process, ServerProcess
+from tests.serving import ServerProcess, manage
 
 WRITTEN_S = 25
 
@@ -65,10 +65,14 @@ class Server(ServerProcess):
         (row,) = found
         return row
 
-    def manage(self, *command: str, **environment: str) -> None:
-        """Run a management command of this installation."""
-        run = Process(*command, "--verbosity", "0", environment=self.environment | environment)
-        assert run.wait(START_S) == 0, run.log
+    def manage(self, *command: str, **environment: str) -> str:
+        """Run a management command of this installation, and return what it said."""
+        status, log = manage(*command, "--verbosity", "0", environment=self.environment | environment)
+        assert status == 0, log
+        return log
+
+    def new_key(self, account: str) -> str:
+        return self.manage("createkey", "--account", account).split()[-1]
 
 
 @contextlib.contextmanager

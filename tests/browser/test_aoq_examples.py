@@ -56,12 +56,8 @@ def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def key(relay: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
-    command = [sys.executable, "manage.py", "createkey", "--account", "Acme"]
-    made = subprocess.run(
-        command, cwd=settings.BASE_DIR, env=relay.environment, capture_output=True, text=True, check=True
-    )
-    return made.stdout.strip()
+def key(relay: Server) -> str:
+    return relay.new_key("Acme")
 
 
 class Backend(BaseHTTPRequestHandler):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import openai
 import pytest
-from django.conf import settings
 from playwright.sync_api import Browser, StorageState, expect
 
 from tests.realtime import mcp_server
@@ -46,11 +44,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         model: dict[str, Any] = {"CHAT_BASE_URL": chat.base_url, "CHAT_API_KEY": KEY, "CHAT_MODEL": "bard"}
         with running(place, **model, MCP_SERVERS=str(place / "tools.toml")) as server:
             make_operator(server)
-            made = subprocess.run(
-                [sys.executable, "manage.py", "createkey", "--account", "Acme"],
-                cwd=settings.BASE_DIR, env=server.environment, capture_output=True, text=True, check=True,
-            )  # fmt: skip
-            client = openai.OpenAI(api_key=made.stdout.strip(), base_url=f"http://127.0.0.1:{server.port}/v1")
+            client = openai.OpenAI(api_key=server.new_key("Acme"), base_url=f"http://127.0.0.1:{server.port}/v1")
             tool: Any = {"type": "mcp", "server_label": "my home"}
             client.responses.create(model="gpt-4o", input="Hi", tools=[tool])  # waits until the tools are there
             yield server

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import expect
 
 from .calls import badge, close_udp, statistics, watch_peers
@@ -29,31 +24,11 @@ def port_range(ports: range) -> str:
     return f"{ports.start}-{ports.stop - 1}"
 
 
-def make_key(place: Path) -> str:
-    """A key of the server whose data are there."""
-    run = subprocess.run(
-        [sys.executable, "manage.py", "createkey", "--account", "Our product"],
-        cwd=settings.BASE_DIR,
-        env={
-            **os.environ,
-            "DEBUG": "1",
-            "DATABASE_URL": f"sqlite:///{place / 'voiceapp.sqlite3'}",
-            "DJANGO_SETTINGS_MODULE": "voiceapp.settings",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return run.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """The service, a second installation of this product, and our key for it."""
-    place = tmp_path_factory.mktemp("elsewhere")
-    with running(place, RTC_PORT_RANGE=port_range(ELSEWHERE_PORTS)) as server:
-        yield server, make_key(place)
+    with running(tmp_path_factory.mktemp("elsewhere"), RTC_PORT_RANGE=port_range(ELSEWHERE_PORTS)) as server:
+        yield server, server.new_key("Our product")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ import contextlib
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from tests.prepared import LIGHT_VOICE, environment_of, once, prepare
-from tests.serving import ServerProcess
+from tests.serving import ServerProcess, manage
 
 WRITTEN_S = 25.0
 KEYS = ".keys.json"
@@ -29,8 +27,6 @@ KEYS = ".keys.json"
 _SETUP = """
 import json
 from datetime import timedelta
-import django
-django.setup()
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
@@ -96,9 +92,9 @@ def _usual_home() -> Home:
 
 def _with_keys(folder: Path, variables: dict[str, str]) -> Home:
     environment = environment_of(folder) | variables
-    done = subprocess.run([sys.executable, "-c", _SETUP], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return Home(folder, json.loads(done.stdout.splitlines()[-1]), variables)
+    status, log = manage("shell", "--verbosity", "0", "--command", _SETUP, environment=environment)
+    assert status == 0, log
+    return Home(folder, json.loads(log.splitlines()[-1]), variables)
 
 
 class Product(ServerProcess):

@@ -16,7 +16,7 @@ import pytest
 from tests.postgres import program
 from tests.prepared import environment_of, prepare
 from tests.realtime.product import make_home
-from tests.serving import Process
+from tests.serving import manage
 
 SECRET = "the-secret-of-this-installation"
 
@@ -48,9 +48,9 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
 
 
 def run(environment: dict[str, str], *arguments: object, fails: bool = False) -> str:
-    command = Process(*map(str, arguments), environment=environment)
-    assert command.wait() == int(fails), command.log
-    return command.log
+    status, log = manage(*map(str, arguments), environment=environment)
+    assert status == int(fails), log
+    return log
 
 
 def test_it_is_saved_while_it_runs_and_restored(environment: dict[str, str], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from django.core.checks import run_checks
 from pytest_django.fixtures import Settings
 
 from tests.prepared import collect_static_files
-from tests.serving import ROOT
+from tests.serving import ROOT, manage
 from voiceapp.catalogue.servers import UpstreamSettings
 from voiceapp.disk import disks
 from voiceapp.server.checks import EPHEMERAL_HOSTS, check_settings
@@ -186,10 +186,9 @@ def test_it_warns_of_a_redirect_without_end(settings: Settings, monkeypatch: pyt
     assert ids() == ["server.W002"]
 
 
-def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", *arguments]
+def run(*command: str, **environment: str) -> tuple[int, str]:
     variables = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "voiceapp.settings", **environment}
-    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    return manage(*command, environment=variables)
 
 
 @pytest.mark.parametrize(
@@ -207,27 +206,26 @@ def test_it_is_clean_for_deployment_once_static_files_are_collected(variables: d
     }
     check = ("check", "--deploy", "--fail-level", "WARNING")
 
-    before = manage(*check, **production)
+    status, log = run(*check, **production)
+    assert status == 1
+    assert "server.W018" in log
+    assert "1 issue" in log
     collect_static_files(tmp_path / "static")
-    after = manage(*check, **production)
-
-    assert before.returncode == 1
-    assert "server.W018" in before.stderr
-    assert "1 issue" in before.stderr
-    assert after.returncode == 0, after.stderr
+    status, log = run(*check, **production)
+    assert status == 0, log
 
 
 def test_a_build_needs_no_secret_and_everything_else_does(tmp_path: Path) -> None:
     building = {"DEBUG": "0", "VAR_DIR": str(tmp_path), "STATIC_ROOT": str(tmp_path / "static")}
-    assert manage("collectstatic", "--noinput", "--dry-run", **building).returncode == 0
-    refused = manage("serve", "--port", "0", **building)
-    assert (refused.returncode, "SECRET_KEY is not set" in refused.stderr) == (1, True), refused.stderr
+    assert run("collectstatic", "--noinput", "--dry-run", **building)[0] == 0
+    status, log = run("serve", "--port", "0", **building)
+    assert (status, "SECRET_KEY is not set" in log) == (1, True), log
 
 
 def test_development_is_for_the_own_machine(tmp_path: Path) -> None:
-    refused = manage("serve", "--port", "0", "--host", "0.0.0.0", DEBUG="1", VAR_DIR=str(tmp_path))
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("CommandError: DEBUG=1 is for your own machine")
+    status, log = run("serve", "--port", "0", "--host", "0.0.0.0", DEBUG="1", VAR_DIR=str(tmp_path))
+    assert status == 1
+    assert log.startswith("CommandError: DEBUG=1 is for your own machine")
     refuse_development("localhost")
     refuse_development("192.168.7.5")
 
@@ -263,12 +261,11 @@ def test_browsers_are_told_nothing_about_other_hosts_unless_asked_to(
 
 
 def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> None:
-    done = manage(
-        "serve", "--port", "0", DEBUG="1", VAR_DIR=str(tmp_path), DYNO="web.1", DATABASE_URL="sqlite:///:memory:"
-    )
-    assert done.returncode == 1
-    assert "server.E001" in done.stderr
-    assert "DATABASE_URL" in done.stderr
+    lost = {"DYNO": "web.1", "DATABASE_URL": "sqlite:///:memory:"}
+    status, log = run("serve", "--port", "0", DEBUG="1", VAR_DIR=str(tmp_path), **lost)
+    assert status == 1
+    assert "server.E001" in log
+    assert "DATABASE_URL" in log
 
 
 @pytest.mark.parametrize(
@@ -286,9 +283,9 @@ def test_it_does_not_serve_from_a_database_that_will_be_lost(tmp_path: Path) -> 
     ],
 )
 def test_what_cannot_be_read_keeps_the_server_from_starting(name: str, value: str, said: str, tmp_path: Path) -> None:
-    done = manage("check", DEBUG="1", VAR_DIR=str(tmp_path), **{name: value})
-    assert done.returncode == 1
-    sentence = done.stderr.splitlines()[-1]
+    status, log = run("check", DEBUG="1", VAR_DIR=str(tmp_path), **{name: value})
+    assert status == 1
+    sentence = log.splitlines()[-1]
     assert name in sentence
     assert said in sentence
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.serving import PATIENCE_S, ROOT
+from tests.serving import PATIENCE_S, manage
 
 from .process import environment_in, served
 from .test_readiness import place_models
@@ -32,8 +29,7 @@ def test_it_tells_its_supervisor(tmp_path: Path, is_abstract: bool, meant_for: s
             assert notice.startswith("STATUS=Not ready: ")
             assert "python manage.py fetch_models" in notice
             place_models(tmp_path / "models")
-            migrate = [sys.executable, "manage.py", "migrate", "--noinput", "-v0"]
-            subprocess.run(migrate, cwd=ROOT, env={**os.environ, **environment_in(tmp_path)}, check=True)
+            assert manage("migrate", "--noinput", "-v0", environment=environment_in(tmp_path))[0] == 0
             while (notice := heard.recv(4096).decode()).startswith("STATUS=Not ready: "):
                 pass
             assert notice == f"READY=1\nSTATUS=Serving on {server.origin}"

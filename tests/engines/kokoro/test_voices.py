@@ -11,6 +11,7 @@ from django.conf import settings as installed
 from pytest_django.fixtures import Settings
 
 from tests.engines.speech import pcm, spoken, words
+from tests.thorough import usually
 from voiceapp.catalogue.defaults import whisper_folder
 from voiceapp.catalogue.languages import KOKORO_LANGUAGES
 from voiceapp.engines.embedded.whisper import WhisperModel
@@ -40,7 +41,7 @@ def whisper() -> WhisperModel:
     return WhisperModel(whisper_folder("", installed.MODELS_DIR), threads=1)
 
 
-@pytest.mark.parametrize("voice", SAID)
+@pytest.mark.parametrize("voice", usually("ef_dora", "ff_siwis", more=("im_nicola", "pf_dora")))
 async def test_what_it_says_is_understood(speech: EmbeddedSpeech, whisper: WhisperModel, voice: str) -> None:
     language, text = SAID[voice]
     sound = await spoken(speech, text, voice=voice)
