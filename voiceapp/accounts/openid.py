@@ -32,7 +32,7 @@ ENDPOINTS = {
 """Addresses by the library's names of them, and the issuer's."""
 
 _found: dict[str, dict[str, Any]] = {}
-"""What an issuer says of itself, once it has been asked."""
+"""The issuer's own description, once it has been asked."""
 
 
 def _issuer() -> dict[str, Any]:

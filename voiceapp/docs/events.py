@@ -231,7 +231,7 @@ def _own_fields(cls: type[ev.ClientEvent | ev.ServerEvent]) -> list[Field]:
 
 @cache
 def _descriptions() -> dict[str, dict[str, str]]:
-    """What stands under each field of the classes of events, by class and field; classes have those of their bases."""
+    """Return what stands under each field of events, by class and field; classes have those of their bases."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(ev)).body:
         if isinstance(node, ast.ClassDef):

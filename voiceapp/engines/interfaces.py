@@ -198,7 +198,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a language model is told around the instructions of a caller."""
+    """Texts that a language model is told around the instructions of a caller."""
 
     spoken: str = ""
     """First, where the reply is read aloud."""
@@ -253,7 +253,7 @@ class ChatDelta:
     served_by: str = ""
     """`ModelCard.origin` of the model that replies, on the first delta only; empty where no model has fallbacks."""
     author: Author | None = None
-    """Who wrote what follows, where that is not the model that was asked."""
+    """The author of what follows, where that is not the model that was asked."""
     dropped: int = 0
     """Further models that were asked for the same reply, and told to stop; on the first delta only."""
 

@@ -1,4 +1,4 @@
-"""How long a reply may be waited for: the deadlines of a chat model, and what is done at each of them.
+"""Deadlines of a chat model's reply, and what is done at each of them.
 
     from the request  1.5 s  a filler is spoken, such as "Let me see"; then in its turn that it takes longer
                       4 s    the next model of a chain is asked beside it (`models.fallback`)
@@ -25,7 +25,7 @@ from voiceapp.errors import EngineTimeout
 
 
 class WaitStep(Enum):
-    """What is done while no words come."""
+    """Steps that are taken while no words come."""
 
     FILL = auto()
     TELL = auto()

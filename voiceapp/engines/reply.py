@@ -72,7 +72,7 @@ SENTENCE_PAUSE_MS = 200
 SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
 SHORT_CLAUSE_CHARS, QUICK_S = 12, 0.15
-"""What a model elsewhere writes may begin with so short a clause where the voice needs no longer to begin a sentence:
+"""Replies of a model elsewhere may begin with so short a clause where the voice needs no longer to begin a sentence:
 the rest is there before that is heard."""
 OURS = Author("skill")
 """Author of the sentences that this program says in place of a reply."""
@@ -97,7 +97,7 @@ class Writer:
 
     chat: ChatModel
     author: Author = A_MODEL
-    """Who writes where `chat` does not tell."""
+    """The author where `chat` names none."""
     is_far: bool = False
     """It runs on another server."""
     calls_tools: bool = False
@@ -564,7 +564,7 @@ def _may_repeat(before: str, again: str) -> bool:
 
 
 def _without_repeated(before: str, again: str) -> str:
-    """What a model that was to go on after `before` adds to it."""
+    """Return what a model adds that was to go on after `before`."""
     text = again.lstrip()
     for end in _ends_to_repeat(before):
         rest = text.removeprefix(end)

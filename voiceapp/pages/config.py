@@ -1,4 +1,4 @@
-"""What the voice page needs to know before it opens its socket.
+"""Facts that the voice page needs before it opens its socket.
 
 The socket itself belongs to `voiceapp.realtime`; it knows people by their login, and guests by the cookie that they are
 given here, or within another site by the token of its page.

@@ -145,7 +145,7 @@ def _address(view: str, **query: str) -> str:
 
 
 def _tries(is_multilingual: bool) -> list[str]:
-    """What visitors may say first, in a language that the assistant understands."""
+    """Suggestions of what visitors may say first, in a language that the assistant understands."""
     with override(get_language() if is_multilingual else settings.LANGUAGE_CODE):
         return [_("What can you do?"), _("Tell me a joke."), _("Set a timer for one minute.")]
 

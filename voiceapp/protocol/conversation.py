@@ -46,7 +46,7 @@ class Conversation:
         return before
 
     def before(self, item_id: str) -> tuple[bool, str | None]:
-        """Whether an item is there, and the id of the one before it."""
+        """Return whether an item is there, and the id of the one before it."""
         place = next((place for place, item in enumerate(self.items) if item.id == item_id), 0)
         is_there = bool(self.items) and self.items[place].id == item_id
         return is_there, self.items[place - 1].id if place else None

@@ -29,7 +29,7 @@ class ItemStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote a reply."""
+    """The author of a reply."""
 
     kind: Literal["skill", "document", "model"]
     """`skill`: this program; `document`: a passage was quoted."""
@@ -59,7 +59,7 @@ class Message:
     audio_ms: float = 0.0
     """Length of the audio of what the assistant says."""
     author: Author | None = None
-    """Of what the assistant says."""
+    """The author of what the assistant says."""
 
     @property
     def size(self) -> int:

@@ -210,7 +210,7 @@ class ReplyAudio:
 
 
 class SpokenText(NamedTuple):
-    """Where a word of the reply is heard; the times count from the end of the audio so far."""
+    """Times at which a word of the reply is heard; they count from the end of the audio so far."""
 
     characters: int
     """Characters of the reply up to its end."""

@@ -1,4 +1,4 @@
-"""Who answers in a session: from the model's name that a caller gives to a card, an agent and its terms."""
+"""Finding who answers in a session: from the model's name that a caller gives to a card, an agent and its terms."""
 
 from __future__ import annotations
 

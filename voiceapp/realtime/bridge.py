@@ -64,7 +64,7 @@ Found = TypeVar("Found", bound=Exception)
 
 @dataclass(slots=True)
 class _Controls:
-    """What an operator has switched in a conversation."""
+    """Switches of a conversation that operators turn."""
 
     is_muted: bool = False
     """The caller's sound is not passed on."""

@@ -125,10 +125,10 @@ class HeldSeat(models.Model):
 
 
 class OperatorRequest(models.Model):
-    """What an operator asked of an open conversation. The process that holds it takes the request."""
+    """A request of an operator to an open conversation. The process that holds it takes the request."""
 
     class Kind(models.TextChoices):
-        """What is to happen."""
+        """Kinds of requests."""
 
         END = "end"
         MUTE = "mute"

@@ -1,4 +1,4 @@
-"""What Prometheus reads: the metrics of this process, and what the database and the lanes say at that moment."""
+"""Answers to Prometheus: the metrics of this process, and what the database and the lanes say at that moment."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an address leads to."""
+    """The file that an address leads to."""
 
     title: str
     checksum_setting: str
     form: str
     is_one: Callable[[Path], bool]
-    """Whether a file has that form."""
+    """Return whether a file has that form."""
 
 
 def _is_gguf(file: Path) -> bool:

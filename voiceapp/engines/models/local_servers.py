@@ -27,7 +27,7 @@ class LocalServer:
 
     @property
     def line(self) -> str:
-        """What operators are told of it."""
+        """The line that operators read about it."""
         return (
             f"{self.title} with {self.models[0]} answers here. Use it: "
             f"CHAT_BASE_URL={self.address} CHAT_MODEL={self.models[0]}, or Agents in the admin."

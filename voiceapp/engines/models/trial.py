@@ -38,7 +38,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial came to; empty where the model failed at it."""
+    """Results of a trial; empty where the model failed at it."""
 
     said: str = ""
     first_token_ms: int | None = None

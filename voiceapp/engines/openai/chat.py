@@ -225,11 +225,11 @@ class ThinkTags:
 
     def __init__(self) -> None:
         self._awaited = self.OPEN
-        """What may come next; empty when the reply has begun."""
+        """Beginnings that may come next; empty when the reply has begun."""
         self._held = ""
 
     def feed(self, text: str) -> tuple[str, str]:
-        """What more text adds to the reply and to the thoughts."""
+        """Take more text, and return its shares of the reply and of the thoughts."""
         text, thought, self._held = self._held + text, "", ""
         if self._awaited == self.OPEN:
             begun = text.lstrip()

@@ -15,7 +15,7 @@ SHORTEST_QUESTION = 3
 
 
 class Clause(Enum):
-    """What the words of a turn say about its end."""
+    """Kinds of endings of a turn by its words."""
 
     UNKNOWN = "unknown"
     OPEN = "open"

@@ -56,7 +56,7 @@ class Listener:
         self._pause_ms = math.inf
         """From there to the speech in progress."""
         self._echo = EchoRisk.NONE
-        """Of the latest frame."""
+        """Speech probability of the latest frame."""
         self._sure_run = 0
         """Frames in a row that are no echo."""
 
@@ -123,7 +123,7 @@ class Listener:
             self._end(self._detector.end(), now)
 
     def judged(self, judged: TurnJudged, now: float) -> None:
-        """What the turn model found; a late result is ignored."""
+        """Take a result of the turn model; a late one is ignored."""
         utterance = self._open
         if self._detector and utterance and (utterance.item_id, utterance.version) == (judged.item_id, judged.version):
             is_of_now, utterance.judging_ms = utterance.judging_ms == utterance.speech_ms, None

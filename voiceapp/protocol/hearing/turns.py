@@ -141,7 +141,7 @@ class TurnDetector:
         self.patience_ms = 0.0
         """Least silence that ends the turn, of a caller who was taken to have finished before."""
         self._longest_pause_ms = 0
-        """Of those that the turn went on after."""
+        """Longest pause that the turn went on after."""
         self.configure(settings)
 
     def configure(self, settings: TurnDetection) -> None:

@@ -1,4 +1,4 @@
-"""What one caller said in one go: its audio, its words so far, and when it was spoken."""
+"""Utterances, each said by one caller in one go: its audio, its words so far, and when it was spoken."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from voiceapp.protocol.hearing.turns import CLEAR_SPEECH_MS, MIN_SPEECH_MS, MIN_
 from voiceapp.protocol.states import READING_STEPS, SPEECH_STEPS, EchoRisk, ReadingState, SpeechState, step
 
 MARGIN_FRAMES = 6
-"""What recognition hears around the speech: 192 ms, for voice detection does not hear a voiceless beginning: of "Spell
-necessary" 64 ms leave "F. S. S. S.". On 84 variants of recorded speech (shifted, quieter, in noise) and 240 short
-synthetic requests, 4.2 and 53 % of the words came out wrong with 64 ms, 2.9 and 46 % with this and a second reading."""
+"""Frames that recognition hears around the speech: 192 ms, for voice detection does not hear a voiceless beginning: of
+"Spell necessary" 64 ms leave "F. S. S. S.". On 84 variants of recorded speech (shifted, quieter, in noise) and 240
+short synthetic requests, 4.2 and 53 % of the words came out wrong with 64 ms, 2.9 and 46 % with it and a second one."""
 MAX_UTTERANCE_MS = 120_000
 """Longer speech is committed and a new utterance begins; bounds memory at 4 MB a caller."""
 LANGUAGE_MS = 1000
@@ -42,7 +42,7 @@ class Utterance:
         """Position of its end, once voice detection has found that."""
         self.length_ms = 0
         self.speech_ms = 0
-        """How much of it was speech."""
+        """Speech in it."""
         self.unbroken_ms = 0
         """Speech since the latest pause."""
         self.began_at = 0.0
@@ -68,7 +68,7 @@ class Utterance:
         self.reading = ""
         """The words of its latest reading."""
         self.confidence = 0.0
-        """Of that reading."""
+        """Confidence of that reading."""
         self.language = ""
         """The language that was detected in enough of it; else empty."""
         self.reading_language = ""

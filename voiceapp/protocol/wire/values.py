@@ -31,7 +31,7 @@ def read_text(value: object, param: str, *, limit: int) -> str:
 
 
 DETECTED = "auto"
-"""What callers write for a language that is to be detected."""
+"""Words that callers write for a language that is to be detected."""
 
 
 def read_language(value: object, param: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What operators ask of conversations that are open, in whichever process. One look for all, every second."""
+"""Requests of operators to conversations that are open, in whichever process. One look for all, every second."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SkillReply:
 
     @property
     def author(self) -> Author:
-        """Who wrote it."""
+        """The author of it."""
         return Author("document" if self.is_quotation else "skill")
 
 

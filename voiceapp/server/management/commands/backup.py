@@ -30,7 +30,7 @@ from voiceapp.sealing import seal
 FORMAT = 1
 SEALED = "a backup of Voiceapp"
 MADE_AGAIN = frozenset({"aoq", "clients", "development-key", "fastrtc", "javascript", "models", "retrieval", "work"})
-"""What VAR_DIR holds that is fetched, made or minted anew; the key and the certificate are secrets as well."""
+"""Files of VAR_DIR that are fetched, made or minted anew; the key and the certificate are secrets as well."""
 ELSEWHERE = ("TASK_STORAGE", "DOCUMENTS_DIR", "AGENTS_DIR", "VOICES_DIR")
 """Settings that name places of the operator's own."""
 

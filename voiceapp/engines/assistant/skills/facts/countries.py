@@ -19,7 +19,7 @@ _FACTS: dict[str, str] = read("facts/countries")["facts"]
 _MOST: dict[str, str] = read("facts/countries")["most"]
 _COURTESY = re.compile(r"^(?:please|then|now|again|today|exactly|for me|by the way)\b.*")
 MAX_GUESS_WORDS = 3
-"""Of a guess that follows a question: "the capital of Turkey, Istanbul?"."""
+"""Length of a guess that follows a question: "the capital of Turkey, Istanbul?"."""
 SQUARE_MILES = 0.3861
 
 

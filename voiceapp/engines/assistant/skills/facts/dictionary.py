@@ -63,7 +63,7 @@ def knows(word: str) -> bool:
 
 
 def _told(entry: DictionaryEntry | None, between: str) -> SkillReply | None:
-    """What a word means, with its second meaning after `between` unless that is empty."""
+    """Return the meaning of a word, with its second meaning after `between` unless that is empty."""
     if entry is None:
         return None
     nouns = [meaning for meaning in entry.meanings if meaning.startswith("nou")]
