@@ -72,11 +72,6 @@ class CascadeModel(Provider):
         return self._synthesizer("").default_voice
 
     def check(self) -> None:
-        """Check each of the engines.
-
-        Raises:
-            EngineUnavailable: if one of them cannot serve.
-        """
         for error in unavailable():
             raise error
 

@@ -65,18 +65,10 @@ class Assistant(Provider):
             logger.warning("model %s: not ready: %s", self._card.name, missing.for_operators)
 
     async def prepare(self, call: Call) -> None:
-        """See `Provider`."""
         if self._converses:
             await self._model.prepare(call)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply in deltas and function calls; it can fail before the first and between two of them.
-
-        Raises:
-            EngineUnavailable: if the model cannot serve now.
-            EngineTimeout: if the model takes too long.
-            EngineRefused: if the model does not accept the request.
-        """
         is_for_the_model = _is_for_the_model(request)
         reply: SkillReply | None = None
         if not is_for_the_model or _is_conversation(request):

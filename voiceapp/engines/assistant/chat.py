@@ -106,7 +106,6 @@ class RetrievalAssistant(Provider):
         self._patience_s = patience_s
 
     def check(self) -> None:
-        """See `Provider`."""
         weights.check(MODEL_FILE)
 
     async def warm(self) -> None:
@@ -119,11 +118,7 @@ class RetrievalAssistant(Provider):
         await self._retriever.close()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply, sentence by sentence, or the call of a function.
-
-        Raises:
-            EngineUnavailable: if too many questions wait.
-        """
+        """The reply, sentence by sentence, or the call of a function."""
         async with aclosing(self.say(await self.known(request) or await self.unknown(request), request)) as deltas:
             async for delta in deltas:
                 yield delta

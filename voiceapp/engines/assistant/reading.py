@@ -53,13 +53,7 @@ class ReadingChat(WrappedChat):
         await self._documents.warm()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply of a skill that computes it, or else of the model, and the passages that it used.
-
-        Raises:
-            EngineUnavailable: if the model cannot serve now, or too many questions wait.
-            EngineTimeout: if the model takes too long.
-            EngineRefused: if the model does not accept the request.
-        """
+        """The reply of a skill that computes it, or else of the model, and the passages that it used."""
         if (known := await self._documents.computed(request, EXACT)) is not None:
             async with aclosing(self._documents.say(known, request)) as deltas:
                 async for delta in deltas:

@@ -50,7 +50,6 @@ class Moonshine(Provider):
     reads_early = True
 
     def check(self) -> None:
-        """See `Provider`."""
         weights.check(TOKENIZER)
 
     async def warm(self) -> None:

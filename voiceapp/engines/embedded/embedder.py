@@ -30,11 +30,6 @@ class EmbeddedEmbedder(Provider):
         self._encoders = EncoderPair()
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
-        """The vectors of the texts, in the order of the texts.
-
-        Raises:
-            EngineUnavailable: if the weights are missing or the lane is full.
-        """
         dense = await self._dense(request) if request.dense else None
         entries = await lanes().batch.run(_sparse, request) if request.sparse else None
         return EmbeddingResult(dense, entries)

@@ -78,11 +78,6 @@ class FusedReranker(Provider):
         self._recent = RecentVectors(capacity=KEPT_VECTORS)
 
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """The documents by relevance to the query.
-
-        Raises:
-            EngineUnavailable: if the weights are missing or the lane is full.
-        """
         texts = [document.text for document in request.documents]
         lexical = await lanes().batch.run(scores_by_words, request.query.text, texts)
         english = await lanes().batch.run(_shares, (request.query, *request.documents))

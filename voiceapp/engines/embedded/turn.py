@@ -22,7 +22,6 @@ class SmartTurn(Provider):
     """A `TurnPredictor`; stateless, shared by all conversations. One judgement takes about 40 ms of a core."""
 
     def check(self) -> None:
-        """See `Provider`."""
         weights.check(MODEL)
 
     async def warm(self) -> None:

@@ -48,7 +48,6 @@ class MoonshineAndWhisper(Provider):
         self._loaded: WhisperModel | None = None
 
     def check(self) -> None:
-        """See `Provider`."""
         self._english.check()
         if find_spec("ctranslate2") is None:
             raise EngineUnavailable(
@@ -111,7 +110,6 @@ class MoonshineAndWhisper(Provider):
         return tuple(code for code in self.languages if not among or code in (expected, *among)) or self.languages
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
-        """See `Translator`."""
         return await self._read(audio, (language,) if language else self.languages, translates=True)
 
     async def _read(

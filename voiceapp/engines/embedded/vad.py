@@ -58,15 +58,9 @@ class SileroDetector:
         self._heard_at = 0.0
 
     def probability(self, frame: Samples) -> float:
-        """Speech probability of the next frame.
-
-        Raises:
-            ValueError: if it is not 512 samples long.
-        """
         return self.judge((self,))[0] if self._is_new(frame) else 0.0
 
     async def probability_live(self, frame: Samples) -> float:
-        """See `VoiceDetector`."""
         if not self._is_new(frame):
             return 0.0
         before, self._heard_at = self._heard_at, asyncio.get_running_loop().time()
@@ -141,7 +135,6 @@ class Silero(Provider):
     """A `VoiceDetection`."""
 
     def check(self) -> None:
-        """See `Provider`."""
         weights.check(MODEL)
 
     async def warm(self) -> None:
@@ -149,5 +142,4 @@ class Silero(Provider):
         await lanes().voice.run(onnx_sessions.session, MODEL)
 
     def detector(self) -> SileroDetector:
-        """See `VoiceDetection`."""
         return SileroDetector()

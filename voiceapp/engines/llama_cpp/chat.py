@@ -99,11 +99,6 @@ class LlamaChat(Provider):
         self._connection: _Connection | None = None
 
     def check(self) -> None:
-        """Check that the model can be loaded.
-
-        Raises:
-            EngineUnavailable: if its file is not there.
-        """
         if not self._file.is_file():
             raise EngineUnavailable(
                 "The language model is not on this server yet.",
@@ -111,11 +106,6 @@ class LlamaChat(Provider):
             )
 
     async def warm(self) -> None:
-        """Start the process and load the model.
-
-        Raises:
-            EngineUnavailable: if that fails.
-        """
         await self._process.running()
 
     async def prepare(self, call: Call) -> None:
@@ -129,13 +119,6 @@ class LlamaChat(Provider):
         await asyncio.to_thread(self._process.close)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply in deltas and function calls; it can fail before the first and between two of them.
-
-        Raises:
-            EngineUnavailable: if the model cannot serve now.
-            EngineTimeout: if the model takes too long.
-            EngineRefused: if the model does not accept the request.
-        """
         with self._process.used():
             async with aclosing(self._replied(self._prepared(request))) as deltas:
                 async for delta in deltas:

@@ -87,12 +87,7 @@ class InspectedChat(WrappedChat):
         await self._inspector.close()
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply of the model, inspected before it is passed on.
-
-        Raises:
-            DataInspectionFailed: if the request, or what the model replies, may not pass; also between deltas.
-            EngineError: if the model or the moderation server fails, also between deltas.
-        """
+        """The reply of the model, inspected before it is passed on."""
         await self._inspector.check(_news(request), ASKED)
         splitter = SentenceSplitter(first_clause_chars=0)
         arguments = served_by = ""

@@ -79,13 +79,6 @@ class OpenAIChat(ServerProvider):
             raise self._server.trouble.with_traceback(None)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply of the server in deltas and function calls; it can fail before the first and between two of them.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request.
-        """
         request = briefed(request)
         if self._is_cold and request.facts.started_at is not None:
             yield ChatDelta(is_waiting=True)

@@ -334,11 +334,9 @@ class ServerProvider(Provider):
 
     @property
     def trouble(self) -> EngineError | None:
-        """See `Provider`."""
         return self._server.trouble
 
     async def probe(self) -> None:
-        """See `Provider`."""
         await self._server.probe()
 
     async def close(self) -> None:

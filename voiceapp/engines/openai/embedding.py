@@ -23,13 +23,6 @@ class OpenAIEmbedder(ServerProvider):
     settings = "EMBEDDING"
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
-        """The vectors that the server gives, in the order of the texts.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request.
-        """
         texts = [_instructed(text.text, request) for text in request.texts]
         body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if request.dimension is not None:

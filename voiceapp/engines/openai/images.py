@@ -16,7 +16,7 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 
 class OpenAIImages(ServerProvider):
-    """A `Painter`; one per process and model."""
+    """An `ImageGenerator`; one per process and model."""
 
     title = "server of images"
     settings = "IMAGES"
@@ -27,13 +27,7 @@ class OpenAIImages(ServerProvider):
         self.base_url = base_url
 
     async def paint(self, request: ImageRequest) -> GeneratedImage:
-        """Return one image, sent as base64 or by address: not every server lets clients choose.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request.
-        """
+        """Return one image, sent as base64 or by address: not every server lets clients choose."""
         if request.sources:
             form = MultipartForm(self._fields(request))
             for source in request.sources:

@@ -32,13 +32,6 @@ class OpenAIReranker(ServerProvider):
         """Some servers (llama.cpp) give raw scores; the first one outside [0, 1] gives them away."""
 
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """The documents by the relevance that the server finds.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request.
-        """
         found = await self._server.ask("/rerank", self._body(request), limit=MAX_RESPONSE_BYTES)
         try:
             scores = scores_of(found["results"] if isinstance(found, dict) else found)

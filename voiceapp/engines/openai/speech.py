@@ -33,19 +33,11 @@ class OpenAISpeech(ServerProvider):
 
     @property
     def default_voice(self) -> str:
-        """The first."""
         return self.voices[0].name
 
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
-        """See `Synthesizer`.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request.
-        """
         known = voice if any(voice == each.name for each in self.voices) else self.default_voice
         body: dict[str, Any] = {"model": self._model, "input": text, "voice": known, "response_format": "pcm"}
         if rate != 1.0:

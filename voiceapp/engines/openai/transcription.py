@@ -36,13 +36,6 @@ class OpenAIRecognizer(ServerProvider):
         urgent: bool = True,
         terms: Sequence[str] = (),
     ) -> Recognition:
-        """See `Recognizer`.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if the server does not accept the request, or does not know the language.
-        """
         if language and self.languages and not is_one_of(language, self.languages):
             raise EngineRefused(f"The recognition server does not know the language '{language}'.")
         fields = {"model": self._model, "response_format": "json"}

@@ -47,13 +47,6 @@ class WyomingRecognizer(WyomingProvider):
         urgent: bool = True,
         terms: Sequence[str] = (),
     ) -> Recognition:
-        """See `Recognizer`.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-            EngineRefused: if it does not know the language.
-        """
         from wyoming.asr import Transcribe, Transcript
         from wyoming.audio import AudioChunk, AudioStart, AudioStop
 

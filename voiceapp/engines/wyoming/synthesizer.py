@@ -49,12 +49,6 @@ class WyomingSpeech(WyomingProvider):
     async def speak(
         self, text: str, *, voice: str, sample_rate_hz: int, rate: float = 1.0
     ) -> AsyncGenerator[bytes, None]:
-        """See `Synthesizer`.
-
-        Raises:
-            EngineUnavailable: if the server cannot serve now.
-            EngineTimeout: if the server takes too long.
-        """
         from wyoming.audio import AudioChunk, AudioStart, AudioStop
         from wyoming.tts import Synthesize, SynthesizeVoice
 

@@ -20,13 +20,6 @@ class UpstreamEmbedder(UpstreamModel):
     """A `TextEmbedder`. One per process and model."""
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
-        """The vectors that the service gives, in the order of the texts.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-            EngineRefused: if the service does not accept the request.
-        """
         found = await self._server.ask(EMBEDDING_PATH, self._body(request), limit=MAX_RESPONSE_BYTES)
         try:
             items = _in_order(found["output"]["embeddings"], len(request.texts))

@@ -16,13 +16,6 @@ class UpstreamReranker(UpstreamModel):
     """A `Reranker`. One per process and model."""
 
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """The documents by the relevance that the service finds.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-            EngineRefused: if the service does not accept the request.
-        """
         found = await self._server.ask(RERANK_PATH, self._body(request), limit=MAX_RESPONSE_BYTES)
         try:
             scores = scores_of(found["output"]["results"])

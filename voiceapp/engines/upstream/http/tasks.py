@@ -47,13 +47,6 @@ class RelayedTasks(Provider):
         self._model = model
 
     async def create(self, path: str, body: Mapping[str, Any]) -> str:
-        """The id of a task created at the service.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-            EngineRefused: if the service does not accept the request.
-        """
         found = await self._server.ask(
             f"/api/v1/services/{path}",
             {**body, "model": self._model},
@@ -69,13 +62,6 @@ class RelayedTasks(Provider):
         return task_id
 
     async def look(self, task_id: str) -> UpstreamTask:
-        """The task as the service has it now.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-            EngineRefused: if the service does not accept the request.
-        """
         found = await self._server.ask(f"/api/v1/tasks/{quote(task_id, safe='')}", None, limit=MAX_RESPONSE_BYTES)
         output = _output(found)
         progress, usage = output.get("progress"), found.get("usage")
@@ -89,12 +75,6 @@ class RelayedTasks(Provider):
         )
 
     async def cancel(self, task_id: str) -> bool:
-        """Cancel a task at the service; false if it has begun.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-        """
         try:
             await self._server.ask(f"/api/v1/tasks/{quote(task_id, safe='')}/cancel", b"", limit=MAX_RESPONSE_BYTES)
         except EngineRefused:
@@ -102,13 +82,7 @@ class RelayedTasks(Provider):
         return True
 
     async def send(self, file: Path) -> str:
-        """The address at the service of a file that was sent to it, by a policy, as its own client libraries do.
-
-        Raises:
-            EngineUnavailable: if the service cannot serve now.
-            EngineTimeout: if the service takes too long.
-            EngineRefused: if the service does not accept the request.
-        """
+        """The address at the service of a file that was sent to it, by a policy, as its own client libraries do."""
         where = f"/api/v1/uploads?{urlencode({'action': 'getPolicy', 'model': self._model})}"
         found = await self._server.ask(where, None, limit=MAX_RESPONSE_BYTES)
         try:

@@ -83,7 +83,6 @@ class UpstreamSession:
     # ── From the caller ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(self, event: ev.ClientEvent) -> None:
-        """See `RealtimeStream`."""
         if isinstance(event, ForwardedMessage):
             if event.wire is None:
                 await self._append(event.text, event.audio_bytes)
@@ -142,7 +141,6 @@ class UpstreamSession:
     # ── To the caller ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def events(self) -> AsyncGenerator[Out, None]:
-        """See `RealtimeStream`."""
         core = self._core
         try:
             for event in await self._open():
@@ -299,7 +297,6 @@ class UpstreamSession:
         return False
 
     async def wait_idle(self) -> None:
-        """See `RealtimeStream`."""
         await self._idle.wait()
         while (left_s := self._core.left_s(self._now())) > 0:
             self._was_cut.clear()
