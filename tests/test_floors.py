@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -135,62 +135,29 @@ def test_rooms_of_one_floor_do_not_know_each_other() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-IMPORT_ALONE = """
-import gc
-import importlib
-import os
-import sys
-from contextlib import suppress
-
-import django.apps
-from django.conf import settings
-
-outside, *groups = [line.split() for line in sys.stdin]
-configs = [django.apps.AppConfig.create(entry) for entry in settings.INSTALLED_APPS]
-for config in configs:
-    config.ready = lambda: None  # which would import most of the house
-django.apps.apps.populate(configs)
-for name in outside:
-    with suppress(ImportError):  # an optional requirement
-        importlib.import_module(name)
-gc.disable()
-failed = []
-for group in groups:
-    gc.freeze()
-    for name in group:
-        if name not in sys.modules and not (child := os.fork()):
-            importlib.import_module(name)
-            os._exit(0)
-        elif name not in sys.modules and os.waitpid(child, 0)[1]:
-            failed.append(name)
-    for name in group:
-        with suppress(ImportError):
-            importlib.import_module(name)
-print(*failed)
-"""
-"""A fork for each module, of a process that has imported other packages and the rooms below only."""
+def run_on_import(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run when a module is imported: those of its functions do not, and types are not there then."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from run_on_import(child)
 
 
-def test_every_module_can_be_imported_first() -> None:
-    outside = {name for path in modules() for name in imports_of(path) if name.split(".")[0] != "voiceapp"}
-    floors = sorted(ROOMS.items())
-    together = [group for floor, rooms in floors for group in ([rooms] if floor in SOCIABLE else rooms.split())]
-    groups: dict[str, list[str]] = {group: [] for group in together}
+def test_imports_go_in_no_circle() -> None:
+    """So any module may be the one that is imported first."""
+    names = {dotted_name(path) for path in modules()}
+    graph: dict[str, set[str]] = {}
     for path in modules():
-        for group in together:
-            room = room_of(dotted_name(path))
-            # A module that imports nothing beside it is in no circle.
-            if room in group.split() and any(room_of(f"{target}.") in group.split() for target in imports_of(path)):
-                groups[group].append(dotted_name(path))
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALONE],
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        input="\n".join(" ".join(names) for names in (sorted(outside), *groups.values())),
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (0, "\n"), done.stdout + done.stderr
+        needed = graph[dotted_name(path)] = set()
+        for node in run_on_import(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                needed |= {alias.name for alias in node.names} & names
+            elif isinstance(node, ast.ImportFrom):
+                given = {f"{node.module}.{alias.name}" for alias in node.names}
+                needed |= (given & names) or ({node.module or ""} & names)
+    TopologicalSorter(graph).prepare()
 
 
 def test_the_ground_floor_needs_nothing_but_python_and_numpy() -> None:
