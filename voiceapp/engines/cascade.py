@@ -258,6 +258,12 @@ class CascadeStream:
         response = self._session.response
         return bool(self._running) or (response is not None and response.is_live)
 
+    @property
+    def is_working(self) -> bool:
+        """An engine is at work, other than on a response that waits until more of it was played."""
+        waits = None if self._room.is_set() or self._session.response is None else self._session.response.id
+        return any(tasks and key != waits for key, tasks in self._running.items())
+
     def close(self) -> Sequence[TurnEnded]:
         for running in self._running.values():
             for task in running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -9,7 +10,7 @@ from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
@@ -18,16 +19,24 @@ from unfold.decorators import display
 from voiceapp.accounts.own_rows import OwnRows
 from voiceapp.catalogue.defaults import VOICE
 from voiceapp.catalogue.lookup import catalogue
+from voiceapp.database.thread import run_in_db_thread
+from voiceapp.errors import NotFound
 from voiceapp.formats import duration
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
+from voiceapp.protocol.audio import WAV_HEADER_BYTES
 from voiceapp.realtime.close_codes import MEANINGS, in_words
-from voiceapp.realtime.models import OperatorRequest, RealtimeSession, TransportKind, Turn
+from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Recording, TransportKind, Turn
 from voiceapp.realtime.records import webhook_events
-from voiceapp.realtime.records.export import FORMATS
+from voiceapp.realtime.records.export import FORMATS, captions
+from voiceapp.realtime.records.recording import PEAKS, SOUND, opened, purge_recordings
+from voiceapp.tasks.storage.file_api import served
 from voiceapp.webhooks.events import EventKind
 
 MOST_WORDS = 300
 """Characters of a sentence that an operator has said."""
+LISTEN = "realtime.view_recording"
+MIDDLE = 50
+"""Height of one side of a waveform."""
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -148,15 +157,24 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
     def state(self, rows: QuerySet[RealtimeSession], row: str) -> list[tuple[Any, ...]]:
         """Conversations that are open, or the one that is named, with their turns."""
         shown = rows.filter(pk=row) if row else rows.filter(ended_at__isnull=True).order_by("started_at")
-        return list(shown.values_list("pk", "ended_at", Count("turns")))
+        return list(shown.values_list("pk", "ended_at", Count("turns"), "recording"))
 
     def get_urls(self) -> list[URLPattern]:
         export, ask = self.admin_site.admin_view(self.export), self.admin_site.admin_view(require_POST(self.ask))
         return [
             path("<path:object_id>/export.<slug:form>", export, name="realtime_export"),
             path("<path:object_id>/ask/", ask, name="realtime_ask"),
+            path("<path:object_id>/recording.<slug:form>", self.recorded, name="realtime_recording"),
             *super().get_urls(),
         ]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **options: Any) -> HttpResponse:
+        row = options.get("obj")
+        recording = Recording.objects.filter(session=row).first() if row else None
+        if recording is not None and request.user.has_perm(LISTEN):
+            context.update(recording=recording, **_drawn(recording))
+        page: HttpResponse = super().render_change_form(request, context, **options)
+        return page
 
     def ask(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask something of an open conversation: its end, silence, or to say a sentence."""
@@ -188,6 +206,31 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         response.headers["Content-Disposition"] = f'attachment; filename="{row.pk}.{form}"'
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    async def recorded(self, request: HttpRequest, object_id: str, form: str) -> HttpResponseBase:
+        """Return a recording: as `zip` with its events, or its sound alone as `wav`, to be played."""
+        user = await request.auser()
+        if not (user.is_staff and await user.ahas_perm(LISTEN)):
+            raise PermissionDenied
+
+        def find() -> Recording | None:
+            shown = self.get_queryset(request).filter(pk=unquote(object_id))
+            found: Recording | None = Recording.objects.filter(session__in=shown.values("pk")).first()
+            return found
+
+        row = await run_in_db_thread(find)
+        if row is None or form not in ("zip", "wav"):
+            raise Http404
+        part, size = (SOUND, WAV_HEADER_BYTES + row.sound_bytes) if form == "wav" else ("", row.size)
+        headers = {
+            "Content-Type": "audio/wav" if part else "application/zip",
+            "Content-Disposition": f'attachment; filename="{unquote(object_id)}.{form}"',
+            "Cache-Control": "no-store",
+        }
+        try:
+            return await served(request, size, partial(opened, row, part), headers)
+        except NotFound as gone:
+            raise Http404 from gone
 
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:
@@ -228,6 +271,7 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
             obj.workspace_id, [obj.pk], [EventKind.SESSION_DELETED]
         )  # the view's transaction holds both
         super().delete_model(request, obj)
+        transaction.on_commit(_purge, robust=True)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> None:
         over = queryset.filter(ended_at__isnull=False)
@@ -235,3 +279,28 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
             for row in over:
                 webhook_events.tell(row.workspace_id, [row.pk], [EventKind.SESSION_DELETED])
             super().delete_queryset(request, over)
+            transaction.on_commit(_purge, robust=True)
+
+
+def _drawn(recording: Recording) -> dict[str, Any]:
+    """The waveform, a bar for each peak: the caller's above the middle line, the reply's below it. And the captions."""
+    bars = [
+        "".join(f"M{place}.5 {MIDDLE}v{direction * peak * MIDDLE // 100}" for place, peak in enumerate(peaks) if peak)
+        for peaks, direction in zip(recording.peaks, (-1, 1), strict=True)
+    ]
+    before_s = (recording.began_at - recording.session.started_at).total_seconds()
+    spoken = [
+        {
+            "begins": max(0.0, round(said.begins.total_seconds() - before_s, 1)),
+            "ends": round(said.ends.total_seconds() - before_s, 1),
+            "speaker": said.speaker,
+            "text": said.text,
+        }
+        for said in captions(recording.session)
+    ]
+    return {"caller_bars": bars[0], "reply_bars": bars[1], "bars": PEAKS, "height": 2 * MIDDLE, "captions": spoken}
+
+
+def _purge() -> None:
+    """Delete the recordings of what was deleted; what a bucket does not delete now is deleted within an hour."""
+    purge_recordings(timezone.now())

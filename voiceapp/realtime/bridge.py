@@ -118,7 +118,8 @@ async def _converse(
             stream = model.open(call, tasks)
             for name, work in (
                 ("recorder", recorder.run()),
-                ("from the caller", _listen(transport, stream, controls)),
+                ("recording", recorder.tape.run(call)),
+                ("from the caller", _listen(transport, stream, recorder, controls)),
                 ("to the caller", _talk(transport, stream, recorder)),
                 ("lifetime", _end_after(limits.lifetime_s)),
                 ("drain", _end_when_stopping(transport, stream, limits)),
@@ -139,13 +140,14 @@ async def _converse(
     return ended or SessionEnded(INTERNAL_ERROR, "Something went wrong.")
 
 
-async def _listen(transport: Transport, stream: RealtimeStream, controls: _Controls) -> NoReturn:
+async def _listen(transport: Transport, stream: RealtimeStream, recorder: Recorder, controls: _Controls) -> NoReturn:
     is_finished = False
     while True:
         try:
             event = await transport.receive()
             if controls.is_muted and isinstance(event, ev.AudioAppend):
                 continue
+            recorder.tape.add(event)
             is_finished = is_finished or isinstance(event, ev.SessionFinish)
             await stream.receive(event)
         except ev.EventError as refused:
@@ -193,10 +195,11 @@ async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder
                 if isinstance(event, TurnEnded):
                     recorder.add(event)
                 elif isinstance(event, PlayoutCut):
+                    recorder.tape.add(event)
                     transport.cut_playout()
                 else:
                     recorder.note(event)
-                    await transport.send(event)
+                    await transport.send(recorder.tape.told(event))
     except FloodError as slow:
         raise SessionEnded(FLOOD, slow.message, error=slow.code) from None
     raise SessionEnded(NORMAL, FINISHED)

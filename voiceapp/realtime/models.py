@@ -124,6 +124,29 @@ class HeldSeat(models.Model):
         return f"{self.id}"
 
 
+class Recording(models.Model):
+    """The sound and the events of a conversation, a zip file in the storage of tasks.
+
+    It outlives its conversation until its file is deleted, so that no file lies there without a row.
+    """
+
+    session = models.OneToOneField(RealtimeSession, on_delete=models.SET_NULL, null=True, related_name="recording")
+    name = models.CharField(max_length=100)
+    """Of the file, in the storage."""
+    size = models.PositiveBigIntegerField()
+    began_at = models.DateTimeField(db_index=True)
+    """Time of its first sample."""
+    sound_bytes = models.PositiveBigIntegerField()
+    """Length of its samples."""
+    peaks = models.JSONField()
+    """The loudest sample in each of equal parts, of 100: a list for the caller, and one for the reply."""
+    is_cut = models.BooleanField(default=False)
+    """The conversation lasted longer: the recording came to one of its limits."""
+
+    def __str__(self) -> str:
+        return f"{self.name}"
+
+
 class OperatorRequest(models.Model):
     """A request of an operator to an open conversation. The process that holds it takes the request."""
 

@@ -24,6 +24,7 @@ from voiceapp.engines.models.local_servers import local_servers
 from voiceapp.realtime.aoq.grants import delete_past_grants
 from voiceapp.realtime.aoq.relays import forget_dead_relays
 from voiceapp.realtime.lifetime.stale_sessions import close_overdue
+from voiceapp.realtime.records.recording import purge_recordings
 from voiceapp.realtime.retention import purge_transcripts
 from voiceapp.tasks.retention import purge_tasks
 from voiceapp.webhooks.retention import purge_events
@@ -60,10 +61,12 @@ def tidy() -> None:
     sealed = reencrypt_all() + reseal_keys()
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their bucket may not respond
+    recordings = purge_recordings(timezone.now())
     for said, count in (
         ("Closed %d conversations that must be over", overdue),
         ("Deleted the words of %d turns", purged),
         ("Deleted %d tasks", forgotten),
+        ("Deleted %d recordings", recordings),
         ("Deleted %d webhook events", untold),
         ("Sealed %d secrets of webhook endpoints and agents with the present key", sealed),
     ):

@@ -72,6 +72,13 @@ if SPECULATIVE_REPLIES not in ("free", "always", "never"):
     raise ImproperlyConfigured(f"SPECULATIVE_REPLIES is {SPECULATIVE_REPLIES!r}: write free, always or never.")
 TRANSCRIPT_DAYS: int = env.int("TRANSCRIPT_DAYS", default=30)
 """Days for which the words of a conversation are kept; 0 keeps none."""
+RECORDING_DAYS: int = env.int("RECORDING_DAYS", default=0)
+"""Days for which the sound of conversations is kept, of both sides, with their events; callers are told. 0 records
+nothing, and deletes what was recorded."""
+RECORDING_MAX_S: float = env.float("RECORDING_MAX_S", default=3600)
+"""Seconds of a conversation that are recorded at most; one takes 64 kB a second."""
+RECORDINGS_MAX_BYTES: int = env.int("RECORDINGS_MAX_BYTES", default=10 * 1024**3)
+"""Bytes of all recordings together; beyond it, new ones are not kept. Ten gibibytes without it."""
 
 # ── WebRTC ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -201,12 +201,17 @@ cores_in_use = CoresInUse(time.monotonic(), time.process_time())
 
 def has_idle_core() -> bool:
     """Return whether this process has left a core alone lately, or half of its only one."""
-    return cores_in_use.look(time.monotonic(), time.process_time()) < max(0.5, (os.cpu_count() or 1) - 1)
+    return _cores_in_use() < max(0.5, (os.cpu_count() or 1) - 1)
 
 
 def is_calm() -> bool:
     """Return whether this process has used less than a quarter of the cores lately: then work may be done in vain."""
-    return cores_in_use.look(time.monotonic(), time.process_time()) < (os.cpu_count() or 1) / 4
+    return _cores_in_use() < (os.cpu_count() or 1) / 4
+
+
+def _cores_in_use() -> float:
+    """By the clock of the event loop, which a replay sets forward."""
+    return cores_in_use.look(asyncio.get_running_loop().time(), time.process_time())
 
 
 @dataclass(frozen=True, slots=True)

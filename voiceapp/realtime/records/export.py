@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -30,9 +30,18 @@ def as_text(session: RealtimeSession) -> str:
     return "".join(f"{speaker}: {text}\n" for turn in _turns(session) for speaker, text in _said(turn))
 
 
-def as_srt(session: RealtimeSession) -> str:
-    """Return what was said as subtitles: the caller's words until the reply began, then the reply."""
-    blocks: list[str] = []
+class Caption(NamedTuple):
+    """Words, and when they were said, from the beginning of the conversation on."""
+
+    begins: timedelta
+    ends: timedelta
+    speaker: str
+    text: str
+
+
+def captions(session: RealtimeSession) -> list[Caption]:
+    """Return what was said: the caller's words until the reply began, then the reply."""
+    found: list[Caption] = []
     for turn in _turns(session):
         begin = turn.started_at - session.started_at
         reply = begin + timedelta(milliseconds=turn.first_audio_ms or 0)
@@ -40,10 +49,16 @@ def as_srt(session: RealtimeSession) -> str:
             "Caller": (begin - timedelta(milliseconds=turn.input_audio_ms), reply),
             "Assistant": (reply, reply + timedelta(milliseconds=max(1000, turn.output_audio_ms))),
         }
-        for speaker, text in _said(turn):
-            begins, ends = (_stamp(at) for at in times[speaker])
-            blocks.append(f"{len(blocks) + 1}\n{begins} --> {ends}\n{speaker}: {text}\n")
-    return "\n".join(blocks)
+        found += [Caption(*times[speaker], speaker, text) for speaker, text in _said(turn)]
+    return found
+
+
+def as_srt(session: RealtimeSession) -> str:
+    """Return what was said as subtitles."""
+    return "\n".join(
+        f"{place}\n{_stamp(said.begins)} --> {_stamp(said.ends)}\n{said.speaker}: {said.text}\n"
+        for place, said in enumerate(captions(session), start=1)
+    )
 
 
 FORMATS: dict[str, tuple[str, Callable[[RealtimeSession], str]]] = {

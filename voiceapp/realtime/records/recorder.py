@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec
 
@@ -35,8 +35,8 @@ from voiceapp.realtime.lifetime.processes import NAME_LENGTH, own_name
 from voiceapp.realtime.models import RealtimeSession, TransportKind, Turn, session_identifier
 from voiceapp.realtime.records import webhook_events
 from voiceapp.realtime.records.queue import EventNote, RecordQueue, TurnRecord
+from voiceapp.realtime.records.recording import Tape
 from voiceapp.realtime.records.turn_charges import TurnCharges
-from voiceapp.webhooks.events import EventKind
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +175,7 @@ class Recorder:
         self._is_begun = False
         self._ran_from: float | None = None
         """Time when the session began, on the clock of `time.monotonic`; None before that."""
+        self.tape = Tape(beginning.session_id)
         self.charges = TurnCharges(beginning.caller, beginning.model, beginning.session_id)
         self.charges.agent = beginning.agent.label if beginning.agent else ""
         self._is_renamed = False
@@ -195,7 +196,8 @@ class Recorder:
         )
         if not turn.is_charged:
             self.charges.ended(turn)
-        self._waiting.put(TurnRecord(turn, timezone.now()))
+        self._waiting.put(TurnRecord(turn, timezone.now() - timedelta(milliseconds=turn.lasted_ms)))
+        self.tape.add(turn)
 
     def answered_by(self, named: str, agent: Answering) -> None:
         """Another agent answers from now on."""
@@ -205,6 +207,7 @@ class Recorder:
 
     def note(self, event: ServerEvent) -> None:
         """Take one event on its way to the caller, in case receivers are told of such; returns at once."""
+        self.tape.add(event)
         if kinds := webhook_events.told_by(event):
             self._waiting.put(EventNote(kinds))
 
@@ -224,6 +227,7 @@ class Recorder:
     async def finish(self, close_code: int, close_reason: str) -> None:
         """Write what still waits, and the end. What a database that is away does not take in time is written later."""
         begun, session_id = self._beginning, self._beginning.session_id
+        self.tape.stop()
         if self._ran_from is not None:
             seconds = round(time.monotonic() - self._ran_from, 1)
             metrics.sessions.labels(begun.transport).dec()
@@ -232,9 +236,7 @@ class Recorder:
             logger.info("session %s: ended, %s", session_id, facts)
             tracing.session_ended(close_code)
         the_rest = self._write_the_rest(close_code, close_reason, timezone.now())
-        writing = asyncio.create_task(the_rest, name=f"end of {session_id}")
-        _unfinished[writing] = None
-        writing.add_done_callback(lambda done: _unfinished.pop(done, None))
+        writing = _spawn(the_rest, f"end of {session_id}")
         await asyncio.wait([writing], timeout=FINISH_S)
         if not writing.done():
             logger.warning("session %s: its end was not recorded within %g s, and will be later", session_id, FINISH_S)
@@ -255,6 +257,8 @@ class Recorder:
                 await self._persist(self._charge_the_rest)
                 end = partial(self._write_end, close_code, close_reason, ended_at)
                 await self._persist(lambda: together().write(end))
+                if self.tape.is_on:
+                    _spawn(self.tape.keep(), f"recording of {self._beginning.session_id}")
         except (TimeoutError, asyncio.CancelledError) as given_up:
             logger.error("session %s: its end was never recorded", self._beginning.session_id)
             if isinstance(given_up, asyncio.CancelledError):
@@ -272,7 +276,7 @@ class Recorder:
     async def _write(self, entry: TurnRecord | EventNote) -> None:
         if isinstance(entry, EventNote):
             await self._persist_row(self._write_note, entry)
-            if EventKind.SESSION_UPDATED in entry.kinds:
+            if webhook_events.UPDATED[0] in entry.kinds:
                 self._waiting.updated()
             return
         await self._persist_row(self._write_turn, entry)
@@ -357,8 +361,16 @@ class Recorder:
         )
         self._tell(webhook_events.ENDED)
 
-    def _tell(self, kinds: tuple[EventKind, ...]) -> None:
+    def _tell(self, kinds: webhook_events.Kinds) -> None:
         webhook_events.tell(self._beginning.caller.workspace_id, [self._beginning.session_id], kinds)
+
+
+def _spawn(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """Run what is left to do for a conversation that is over."""
+    task = asyncio.create_task(work, name=name)
+    _unfinished[task] = None
+    task.add_done_callback(lambda done: _unfinished.pop(done, None))
+    return task
 
 
 def _count(turn: TurnEnded) -> None:

@@ -9,6 +9,7 @@ from voiceapp.protocol.wire import events as ev
 from voiceapp.webhooks.events import Event, EventKind, publish
 
 BEGUN = (EventKind.SESSION_CREATED, EventKind.THREAD_CREATED)
+Kinds = tuple[EventKind, ...]
 UPDATED = (EventKind.SESSION_UPDATED,)
 ANSWERED = (EventKind.THREAD_IDLED, EventKind.SESSION_IDLED)
 ENDED = (EventKind.THREAD_TERMINATED, EventKind.SESSION_TERMINATED)
@@ -20,7 +21,7 @@ TOLD: Mapping[str, tuple[EventKind, ...]] = {
 """Events that leave no row; the others are published with the row that is written for them."""
 
 
-def told_by(event: ev.ServerEvent) -> tuple[EventKind, ...]:
+def told_by(event: ev.ServerEvent) -> Kinds:
     """Return the webhook events that are published when this event goes to the caller."""
     return TOLD.get(event.kind if isinstance(event, ForwardedEvent) else event.type, ())
 

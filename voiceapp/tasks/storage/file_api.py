@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
+from typing import IO
 
-from django.core.files.base import File
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from ninja import Path, Router
 
@@ -35,19 +35,7 @@ router = Router(tags=["Tasks"])
 async def fetch_file(request: HttpRequest, token: Path[CleanStr], name: Path[CleanStr]) -> HttpResponseBase:
     """A file that a task made, or one range of its bytes. The link is signed and good for a day; it needs no key."""
     row = await run_in_db_thread(files.file_of, token)
-    wanted = _range(request, row.size)
-    if wanted is not None and not wanted:
-        outside = f"The file has {row.size} bytes; the range lies behind them."
-        return http_response(
-            request, ErrorResponse(416, "InvalidParameter", outside, headers={"Content-Range": f"bytes */{row.size}"})
-        )
-    span = range(row.size) if wanted is None else wanted
-    source = await files.at_the_storage(lambda: files.opened(row.name, span.start))
-    response = StreamingHttpResponse(_chunks(source, len(span)), headers=_described(row, len(span)))
-    if wanted is not None:
-        response.status_code = 206
-        response.headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{row.size}"
-    return response
+    return await served(request, row.size, partial(files.opened, row.name), _described(row))
 
 
 @router.api_operation(["HEAD"], "/files/{token}/{name}", summary="Look at a result", auth=None)
@@ -55,10 +43,35 @@ async def look_at_file(request: HttpRequest, token: Path[CleanStr], name: Path[C
     """Return the headers of a file: its type and length."""
     row = await run_in_db_thread(files.file_of, token)
     (await files.at_the_storage(lambda: files.opened(row.name, 0))).close()
-    return HttpResponse(headers=_described(row, row.size))
+    return HttpResponse(headers={**_described(row), "Content-Length": str(row.size)})
 
 
-async def _chunks(source: File, length: int) -> AsyncIterator[bytes]:
+async def served(
+    request: HttpRequest, size: int, opened: Callable[[int], IO[bytes]], headers: dict[str, str]
+) -> HttpResponseBase:
+    """Return a file, or the range of its bytes that is asked for; `opened` opens it at a byte.
+
+    Raises:
+        NotFound: if `opened` does.
+    """
+    wanted = _range(request, size)
+    if wanted is not None and not wanted:
+        outside = f"The file has {size} bytes; the range lies behind them."
+        return http_response(
+            request, ErrorResponse(416, "InvalidParameter", outside, headers={"Content-Range": f"bytes */{size}"})
+        )
+    span = range(size) if wanted is None else wanted
+    source = await files.at_the_storage(partial(opened, span.start))
+    response = StreamingHttpResponse(
+        _chunks(source, len(span)), headers={**headers, "Accept-Ranges": "bytes", "Content-Length": str(len(span))}
+    )
+    if wanted is not None:
+        response.status_code = 206
+        response.headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{size}"
+    return response
+
+
+async def _chunks(source: IO[bytes], length: int) -> AsyncIterator[bytes]:
     """So many bytes of a file, which is closed then."""
     try:
         while length > 0:
@@ -71,10 +84,9 @@ async def _chunks(source: File, length: int) -> AsyncIterator[bytes]:
         source.close()
 
 
-def _described(row: TaskFile, length: int) -> dict[str, str]:
+def _described(row: TaskFile) -> dict[str, str]:
     return {
         "Content-Type": row.content_type,
-        "Content-Length": str(length),
         "Content-Disposition": f'attachment; filename="{row.name.rpartition("/")[2]}"',
         "Accept-Ranges": "bytes",
     }

@@ -40,7 +40,7 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
     if _TEMPLATES["first_question"].fits(said):
         return SkillReply(f"You said: {scene.first}" if scene.first else "This is the first thing you said.")
     if _TEMPLATES["recorded"].fits(said):
-        kept = _recorded(settings.TRANSCRIPT_DAYS)
+        kept = _recorded(settings.TRANSCRIPT_DAYS, settings.RECORDING_DAYS)
         return SkillReply(kept, source=Source("Privacy", kept, "privacy"))
     if _TEMPLATES["rate"].fits(said):
         percent = round(facts.speech_rate * 100)
@@ -64,14 +64,18 @@ def _short(text: str) -> str:
     return cut if cut[-1:] in ".?!…" else f"{cut}."
 
 
-def _recorded(days: int) -> str:
+def _recorded(days: int, recording_days: int) -> str:
+    voice = "Your voice is not recorded on this server"
+    if recording_days:
+        kept = _days(recording_days)
+        voice = f"This conversation is recorded: its sound is kept for {kept}, and operators can listen to it"
     if not days:
-        return "Your voice is not recorded on this server, and your words are not kept."
-    kept = "one day" if days == 1 else f"{days} days"
-    return (
-        f"Your voice is not recorded on this server. Your words are kept as text for {kept}; its operators can read "
-        "them."
-    )
+        return f"{voice}, and your words are not kept."
+    return f"{voice}. Your words are kept as text for {_days(days)}; its operators can read them."
+
+
+def _days(count: int) -> str:
+    return "one day" if count == 1 else f"{count} days"
 
 
 def duration(seconds: int) -> str:

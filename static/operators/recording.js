@@ -1,0 +1,23 @@
+// Follows the sound of a recorded conversation: a line over its waveform, and the words that are spoken.
+const section = document.querySelector("#recording");
+const player = section.querySelector("audio");
+const waveform = section.querySelector("svg");
+/** @type {NodeListOf<HTMLButtonElement>} */
+const captions = section.querySelectorAll("button[data-begins]");
+
+player.addEventListener("timeupdate", () => {
+  const at = player.currentTime;
+  waveform.querySelector(".now").setAttribute("x", String((at / player.duration) * waveform.viewBox.baseVal.width));
+  for (const { dataset, classList } of captions) {
+    classList.toggle("is-spoken", at >= Number(dataset.begins) && at < Number(dataset.ends));
+  }
+});
+waveform.addEventListener("click", ({ offsetX }) => {
+  player.currentTime = (offsetX / waveform.clientWidth) * player.duration;
+});
+for (const caption of captions) {
+  caption.addEventListener("click", () => {
+    player.currentTime = Number(caption.dataset.begins);
+    player.play();
+  });
+}
