@@ -105,6 +105,7 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval
+	$(BIN)/python -m tests.bench.pages
 	$(BIN)/python -m tests.bench.webrtc
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that

@@ -82,7 +82,7 @@ def test_every_page_fits_every_screen_and_everybody(
     root = f"http://127.0.0.1:{filled.port}/admin/"
     desk.emulate_media(color_scheme=colours)
     desk.goto(root)
-    lists = [link for link in desk.evaluate(ADDRESSES) if link.startswith("/admin/") and link.count("/") > 3]
+    lists = [link for link in desk.evaluate(ADDRESSES) if link.startswith("/admin/") and link != "/admin/"]
     assert len(lists) > 10
     for address in ["/admin/", *lists]:
         desk.goto(f"http://127.0.0.1:{filled.port}{address}")

@@ -18,7 +18,7 @@ from tests.tasks.conftest import write
 from tests.web import words_of
 from voiceapp.accounts.models import ApiKey
 from voiceapp.catalogue.cards import ModelCard
-from voiceapp.engines.interfaces import Provider
+from voiceapp.engines.interfaces import Provider, Voice
 from voiceapp.errors import EngineUnavailable
 from voiceapp.operators.dashboard import charts, voice_to_voice_ms
 from voiceapp.realtime.models import RealtimeSession, Turn
@@ -77,15 +77,13 @@ def test_charts_count_turns_and_failures_by_their_time(alice: Member, operator: 
             session=session, ordinal=ordinal, status=status, started_at=at, is_spoken=True, first_audio_ms=100 * ordinal
         )
     hour, day = charts(now, operator)
-    assert [(bar.turns, bar.failed, bar.latency) for bar in hour.bars if bar.turns] == [
-        (1, 0, "300 ms"),
-        (2, 1, "150 ms"),
-    ]
-    assert [(bar.turns, bar.failed) for bar in day.bars if bar.turns] == [(1, 0), (3, 1)]
-    assert [bar.height for bar in hour.bars if bar.turns] == [30, 60]
+    assert [bar.cells for bar in hour.bars if bar.height] == [["1", "0", "300 ms"], ["2", "1", "150 ms"]]
+    assert [bar.cells[:2] for bar in day.bars if bar.height] == [["1", "0"], ["3", "1"]]
+    assert [bar.height for bar in hour.bars if bar.height] == [30, 60]
 
 
 class OutOfOrder(Provider):
+    voices = (Voice("ann", "Ann"),)
     trouble = EngineUnavailable("The speech server cannot be reached.", remedy="Check TTS_BASE_URL.")
 
 
@@ -100,6 +98,8 @@ def test_what_needs_attention_is_loud(desk: Client, alice: Member, settings: Set
         page = words_of(desk.get(reverse("admin:index")).content.decode())
     assert "The speech server cannot be reached. Check TTS_BASE_URL." in page
     assert "Is a worker running?" in page
+    assert "far (The speech server cannot be reached. Check TTS_BASE_URL.)" in page
+    assert "1 voice of far" in page
     assert "Conversations ended by a fault of this server today: 1" in page
     assert "Webhook receivers that fail: 1" in page
     assert "Nothing needs attention" not in page

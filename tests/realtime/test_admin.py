@@ -37,7 +37,8 @@ def test_it_filters_conversations(desk: Client, alice: Member, charlie: Member) 
     assert listed(desk, state="closed") == {over.pk}
     assert listed(desk, entrance__exact="page") == {page.pk}
     assert listed(desk, model="other") == {page.pk}
-    assert listed(desk, q="Zenith") == {page.pk}
+    assert listed(desk, account__id__exact=str(charlie.account.pk)) == {page.pk}
+    assert listed(desk, q=live.pk[:12]) == {live.pk}
 
 
 def test_it_shows_turns_with_latencies_and_escapes_what_was_said(desk: Client, alice: Member) -> None:

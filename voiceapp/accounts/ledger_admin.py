@@ -1,13 +1,11 @@
-"""The ledger and the free quotas in the operators' site: to look at, to sum up, to take along as CSV."""
+"""The ledger and the free quotas in the operators' site: to look at, to take along as CSV."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Count, F, QuerySet, Sum
-from django.db.models.functions import TruncDate
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -19,7 +17,6 @@ from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.formats import dollars
 from voiceapp.http.admin import RecordsAdmin, csv_download
 
-MOST_SUMS = 100
 MOST_EXPORTED = 100_000
 """Lines of one CSV file, which is made in memory."""
 COLUMNS = (
@@ -40,66 +37,15 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSum:
-    group: str
-    unit: str
-    requests: int
-    quantity: int
-    cost: str
-    """In dollars."""
-
-
-class SumsFilter(admin.SimpleListFilter):
-    """Not a filter: by what the sums above the list are taken."""
-
-    title = "group (sums)"
-    parameter_name = "sums"
-    groups = ("day", "model", "agent", "key", "account", "operation")
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(group, group.capitalize()) for group in self.groups]
-
-    def choices(self, changelist: Any) -> Any:
-        """Without "All": there are always sums by something, by day unless another group is chosen."""
-        chosen = self.value() or self.groups[0]
-        for group, title in self.lookup_choices:
-            query = changelist.get_query_string({self.parameter_name: group})
-            yield {"selected": group == chosen, "query_string": query, "display": title}
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[UsageRecord]) -> QuerySet[UsageRecord]:
-        return queryset
-
-
-def sums(records: QuerySet[UsageRecord], group: str) -> list[UsageSum]:
-    """Sum usage and cost by group and unit; days newest first, all else dearest first."""
-    by = {"day": TruncDate("created_at"), "key": F("caller"), "account": F("account__name")}.get(group, F(group))
-    order = ("-group", "unit") if group == "day" else ("-cost", "-quantity")
-    rows = (
-        records.order_by()
-        .annotate(group=by)
-        .values("group", "unit")
-        # Named unlike the columns, which the sums would otherwise hide from each other.
-        .annotate(requests=Count("pk"), total=Sum("quantity"), cost=Sum("cost_nano"))
-        .order_by(*(name.replace("quantity", "total") for name in order))[:MOST_SUMS]
-    )
-    return [
-        UsageSum(str(row["group"]), row["unit"], row["requests"], int(row["total"]), dollars(int(row["cost"])))
-        for row in rows
-    ]
-
-
 @admin.register(UsageRecord)
 class UsageRecordAdmin(OwnRows, RecordsAdmin):
     """The ledger: rows can be looked at and exported, and not added, changed or deleted."""
 
-    list_before_template = "admin/accounts/usagerecord/sums.html"
+    list_before_template = "admin/accounts/usagerecord/export.html"
     list_display = ("created_at", "account", "caller", "operation", "model", "agent", "unit", "quantity", "cost")
-    list_filter = (SumsFilter, ("account", OwnFilter), "family", "operation", "model", "agent", "unit")
-    list_select_related = ("account",)
-    list_per_page = 50
-    date_hierarchy = "created_at"
-    search_fields = ("=request_id", "caller", "model")
+    list_filter = (("account", OwnFilter), "created_at")
+    list_select_related = ()
+    search_fields = ("request_id__exact",)
     actions = None
     fields = (
         *("created_at", "account", "workspace", "caller", "operation", "family", "model", "agent", "request_id"),
@@ -118,26 +64,16 @@ class UsageRecordAdmin(OwnRows, RecordsAdmin):
     def get_fields(self, request: HttpRequest, obj: UsageRecord | None = None) -> tuple[str, ...]:
         return (*self.fields, "quantity", "unit_price", "cost")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[UsageRecord]:
+        return super().get_queryset(request).prefetch_related("account")  # a join makes SQLite sort all rows
+
     def get_urls(self) -> list[URLPattern]:
         export = path("export/", self.admin_site.admin_view(self.export), name="accounts_usagerecord_export")
         return [export, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list, with the sums of all that the filters leave, not only of the page."""
-        response = super().changelist_view(request, extra_context)
-        listed = getattr(response, "context_data", {}).get("cl")
-        if listed is not None:
-            group = request.GET.get(SumsFilter.parameter_name, "")
-            group = group if group in SumsFilter.groups else SumsFilter.groups[0]
-            response.context_data |= {
-                "sums_title": f"Sums by {group}",
-                "sums": {
-                    "headers": [group.capitalize(), "Unit", "Requests", "Quantity", "Cost ($)"],
-                    "rows": [list(astuple(line)) for line in sums(listed.queryset, group)],
-                },
-                "export": f"{reverse('admin:accounts_usagerecord_export')}?{request.GET.urlencode()}",
-            }
-        return response
+        export = f"{reverse('admin:accounts_usagerecord_export')}?{request.GET.urlencode()}"
+        return super().changelist_view(request, {**(extra_context or {}), "export": export})
 
     def export(self, request: HttpRequest) -> HttpResponse:
         """Download the filtered records as CSV, newest first."""

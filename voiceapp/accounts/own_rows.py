@@ -31,6 +31,7 @@ class OwnRows(BaseModelAdmin):
     """Part of the admin of rows that belong to an account: its lists, pages, downloads and choices."""
 
     account_path = "account"
+    list_per_page = 50
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return own(super().get_queryset(request), request.user, self.account_path)

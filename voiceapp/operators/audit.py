@@ -27,10 +27,9 @@ WAYS = {
 @admin.register(LogEntry)
 class AuditAdmin(RecordsAdmin):
     list_display = ("action_time", "user", "content_type", "object_repr", "did")
-    list_filter = ("action_flag", ("user", OwnFilter), "content_type")
+    list_filter = ("action_flag", ("user", OwnFilter), "content_type", "action_time")
     list_select_related = ("user", "content_type")
     search_fields = ("object_id", "object_repr", "change_message", "user__username")
-    date_hierarchy = "action_time"
     actions = ("download",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import resource
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +21,8 @@ from voiceapp.disk import disks, free_bytes_of
 from voiceapp.engines.models.providers import service_states, troubles
 from voiceapp.formats import dollars, size
 from voiceapp.leases.rows import oldest_due_s
+from voiceapp.operators.charts import Chart, chart
+from voiceapp.operators.served import served
 from voiceapp.realtime.close_codes import INTERNAL_ERROR, UNAVAILABLE
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.tasks.models import Task
@@ -39,8 +40,6 @@ PATHS: dict[type[Model], str] = {
     WebhookEndpoint: "workspace__account",
 }
 """Ways to the account of a row that does not name it itself."""
-CHART_HEIGHT = 60
-BAR_WIDTH = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,47 +62,10 @@ class Alarm:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """Turns that began within one unit of time."""
-
-    label: str
-    x: int
-    turns: int
-    failed: int
-    latency: str
-    """Mean of the voice to voice times of spoken turns; "–" without any."""
-    height: int
-    failed_height: int
-
-    @property
-    def y(self) -> int:
-        """Distance of the bar's top from that of the chart."""
-        return CHART_HEIGHT - self.height
-
-    @property
-    def failed_y(self) -> int:
-        """Distance of the failed part's top from that of the chart."""
-        return CHART_HEIGHT - self.failed_height
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """Turns over time."""
-
-    title: str
-    unit: str
-    bars: list[Bar]
-
-    @property
-    def width(self) -> int:
-        """Width in units of the drawing."""
-        return BAR_WIDTH * len(self.bars)
-
-
 def shown(now: datetime, user: Any) -> dict[str, Any]:
     """Return what the front page shows a person, by its names in the template."""
-    return {"alarms": alarms(now, user), "figures": figures(now, user), "charts": charts(now, user)}
+    models = served() if sees_all(user) else []
+    return {"alarms": alarms(now, user), "figures": figures(now, user), "charts": charts(now, user), "models": models}
 
 
 def _rows(table: type[Model], user: Any) -> QuerySet[Any]:
@@ -190,6 +152,12 @@ def figures(now: datetime, user: Any) -> list[Figure]:
             str(_rows(ApiKey, user).filter(last_used_at__gte=today).count()),
             _list("accounts_apikey"),
         ),
+        *(_figures_of_server() if sees_all(user) else ()),
+    ]
+
+
+def _figures_of_server() -> list[Figure]:
+    return [
         Figure("Memory of this process", size(_memory_bytes()), note="At its highest."),
         Figure("Free disk space", size(free_bytes_of(settings.VAR_DIR))),
     ]
@@ -247,25 +215,13 @@ def _chart(
             latency=Avg("first_audio_ms", filter=Q(is_spoken=True)),
         )
     }
-    most = max((row["turns"] for row in found.values()), default=1)
-    return Chart(title, unit, list(_bars(found, first, step, count, most)))
-
-
-def _bars(
-    found: dict[datetime, dict[str, Any]], first: datetime, step: timedelta, count: int, most: int
-) -> Iterator[Bar]:
-    for place in range(count):
-        at = first + step * place
+    points = []
+    for at in (first + step * place for place in range(count)):
         row = found.get(at, {"turns": 0, "failed": 0, "latency": None})
-        yield Bar(
-            timezone.localtime(at).strftime("%H:%M"),
-            place * BAR_WIDTH,
-            row["turns"],
-            row["failed"],
-            "–" if row["latency"] is None else f"{row['latency']:.0f} ms",
-            math.ceil(row["turns"] / most * CHART_HEIGHT),
-            math.ceil(row["failed"] / most * CHART_HEIGHT),
-        )
+        latency = "–" if row["latency"] is None else f"{row['latency']:.0f} ms"
+        cells = [str(row["turns"]), str(row["failed"]), latency]
+        points.append((timezone.localtime(at).strftime("%H:%M"), row["turns"], row["failed"], cells))
+    return chart(title, unit, ["Turns", "Failed", "Voice to voice, mean"], points)
 
 
 def _memory_bytes() -> int:

@@ -12,6 +12,7 @@ from unfold.sites import UnfoldAdminSite
 from voiceapp.http.live import changes
 from voiceapp.operators import dashboard
 from voiceapp.operators.assistant import assistant
+from voiceapp.operators.usage import usage
 
 MAY_SEE = "realtime.view_realtimesession"
 """Permission of those who see the figures of the front page."""
@@ -26,6 +27,7 @@ class OperatorsSite(UnfoldAdminSite):
         return [
             path("live/", self.live, name="live"),
             path("assistant/<slug:name>/", self.admin_view(self.assistant), name="agents_try"),
+            path("usage/", self.admin_view(self.usage), name="usage"),
             *super().get_urls(),
         ]
 
@@ -36,6 +38,10 @@ class OperatorsSite(UnfoldAdminSite):
     def assistant(self, request: HttpRequest, name: str) -> HttpResponse:
         """Show the page on which the model of an agent is chosen and tried."""
         return assistant(request, name, self.each_context(request))
+
+    def usage(self, request: HttpRequest) -> HttpResponse:
+        """Show what was used."""
+        return usage(request, self.each_context(request))
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Return what every page shows, without the colours, which are in theme.css."""

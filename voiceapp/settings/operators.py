@@ -46,7 +46,8 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _rows("Conversations", "forum", "realtime.realtimesession"),
                     _rows("Tasks", "checklist", "tasks.task"),
-                    _rows("Usage", "receipt_long", "accounts.usagerecord"),
+                    _page("Usage", "bar_chart", "usage", "accounts.view_usagerecord"),
+                    _rows("Ledger", "receipt_long", "accounts.usagerecord"),
                     _rows("Deliveries", "outgoing_mail", "webhooks.delivery"),
                 ],
             },

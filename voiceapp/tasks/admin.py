@@ -18,10 +18,12 @@ from unfold.decorators import display
 
 from voiceapp.accounts.models import MAX_PRIORITY
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows
+from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import duration, request_id, size
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, RecordsAdmin
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import store
+from voiceapp.tasks.kinds import kinds
 from voiceapp.tasks.models import StorageUse, Subtask, Task, task_identifier
 from voiceapp.tasks.retention import forget
 from voiceapp.tasks.signals import QUEUE_NAME
@@ -69,6 +71,15 @@ class SubtaskInline(ReadOnlyInline):
         return readable(row.usage)
 
 
+class KnownFilter(admin.AllValuesFieldListFilter):
+    """Filter by the kinds of tasks and the models that this server has, without a look at all rows."""
+
+    def __init__(self, field: Any, *args: Any, **options: Any) -> None:
+        super().__init__(field, *args, **options)
+        known = {"kind": kinds(), "model_name": {card.name for card in catalogue().all()}}
+        self.lookup_choices = sorted(known[field.name])
+
+
 @admin.register(Task)
 class TaskAdmin(OwnRows, LiveAdmin):
     list_display = (
@@ -84,13 +95,14 @@ class TaskAdmin(OwnRows, LiveAdmin):
     )
     list_filter = (
         "status",
-        "kind",
-        "model_name",
+        ("kind", KnownFilter),
+        ("model_name", KnownFilter),
+        ("account", OwnFilter),
         ("key", OwnFilter),
+        "submitted_at",
     )
-    list_select_related = ("account",)
-    search_fields = ("task_id", "account__name", "request_id")
-    date_hierarchy = "submitted_at"
+    list_select_related = ()
+    search_fields = ("task_id__startswith", "request_id__startswith")
     inlines = (SubtaskInline,)
     actions = ("cancel_waiting", "stop_running", "raise_waiting", "lower_waiting", "do_again")
     fieldsets = (
@@ -132,6 +144,9 @@ class TaskAdmin(OwnRows, LiveAdmin):
         "request_id",
         "asked",
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
+        return super().get_queryset(request).prefetch_related("account")  # a join makes SQLite sort all rows
 
     def state(self, tasks: QuerySet[Task], row: str) -> list[tuple[Any, ...]]:
         tasks = tasks.order_by("-pk")

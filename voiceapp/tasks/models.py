@@ -66,6 +66,7 @@ class Task(Leased):
             models.Index(fields=("status", "due_at"), name="task_due"),
             models.Index(fields=("status", "account", "-priority", "due_at"), name="task_next_of_account"),
             models.Index(fields=("account", "-submitted_at", "-id"), name="task_of_account"),
+            models.Index(fields=("-submitted_at", "-id"), name="task_newest_first"),
             models.Index(fields=("ended_at",), name="task_ended", condition=Q(ended_at__isnull=False)),
         )
         constraints = (

@@ -81,10 +81,9 @@ class DeliveryAdmin(OwnRows, RecordsAdmin):
 
     account_path = "endpoint__workspace__account"
     list_display = ("happened", "state", "kind", "calls", "failure_reason", "address")
-    list_filter = ("status", KindFilter, "is_replay", EndpointFilter)
+    list_filter = ("status", KindFilter, "is_replay", EndpointFilter, ("event__created_at", admin.DateFieldListFilter))
     list_select_related = ("event", "endpoint")
     search_fields = ("event__public_id", "endpoint__public_id", "endpoint__url", "event__body")
-    date_hierarchy = "event__created_at"
     inlines = (AttemptInline,)
     actions = ("send_again",)
     fields = (
