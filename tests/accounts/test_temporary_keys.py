@@ -6,14 +6,17 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
 from tests.conftest import Member
+from tests.web import words_of
 from voiceapp.accounts import temporary_keys
-from voiceapp.accounts.auth import caller_from_bearer, key_directory
-from voiceapp.accounts.models import Account, ApiKey
+from voiceapp.accounts.auth import caller_from_bearer, key_directory, mint_temporary_key
+from voiceapp.accounts.models import Account, ApiKey, MintedKey
 from voiceapp.accounts.temporary_keys import TemporaryKey
 from voiceapp.errors import InvalidApiKey
 
@@ -125,3 +128,18 @@ async def test_a_client_secret_is_for_models_of_its_key(
     headers = {"Authorization": alice.authorization}
     made = await async_client.post("/v1/realtime/client_secrets", {}, "application/json", headers=headers)
     assert made.status_code == status
+
+
+async def test_people_see_those_that_live(alice: Member) -> None:
+    caller = await caller_from_bearer(alice.authorization)
+    await mint_temporary_key(caller, 600)
+    await MintedKey.objects.aupdate(expires_at=timezone.now())
+    await mint_temporary_key(caller, 600, realtime_only=True)
+    (row,) = [row async for row in MintedKey.objects.select_related("key")]
+    assert (row.key, row.realtime_only) == (alice.row, True)
+    desk = AsyncClient()
+    await desk.aforce_login(await User.objects.acreate(username="olga", is_staff=True, is_superuser=True))
+    address = reverse("admin:accounts_mintedkey_changelist")
+    assert "realtime only" in words_of((await desk.get(address)).content.decode())
+    await ApiKey.objects.aupdate(revoked_at=timezone.now())
+    assert "realtime only" not in words_of((await desk.get(address)).content.decode())

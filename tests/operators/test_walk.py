@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.conftest import Member
 from tests.realtime.test_models import begin
 from tests.tasks.conftest import write
 from tests.web import words_of
-from voiceapp.accounts.models import ApiKey, GuestSite, Quota, UsageRecord
+from voiceapp.accounts.models import ApiKey, GuestSite, MintedKey, Quota, UsageRecord
 from voiceapp.agents.models import Agent
 from voiceapp.http.admin import LiveAdmin
 from voiceapp.operators import dashboard
@@ -50,7 +51,9 @@ def fill(member: Member) -> list[Model]:
     entry = LogEntry.objects.create(user=member.user, object_repr=f"{name}'s", action_flag=2, object_id="1")
     theirs = [member.account, member.workspace, member.row, member.user]
     usage = UsageRecord.objects.get(model=f"{name}-rerank")
-    return [session, task, usage, endpoint, Delivery.objects.latest("pk"), site, quota, storage, entry, *theirs]
+    soon = timezone.now() + timedelta(hours=1)
+    minted = MintedKey.objects.create(key=member.row, realtime_only=True, expires_at=soon)
+    return [session, task, usage, minted, endpoint, Delivery.objects.latest("pk"), site, quota, storage, entry, *theirs]
 
 
 def pages(row: Model) -> list[str]:

@@ -36,6 +36,7 @@ from voiceapp.accounts.models import (
     ApiKey,
     GuestSite,
     Membership,
+    MintedKey,
     MonthlySpend,
     Scope,
     Workspace,
@@ -44,7 +45,7 @@ from voiceapp.accounts.models import (
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows, sees_all
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import NANO, dollars
-from voiceapp.http.admin import LABELS, shown_once
+from voiceapp.http.admin import LABELS, RecordsAdmin, shown_once
 
 __all__ = ["ApiKeyAdmin", "ledger_admin"]
 
@@ -342,3 +343,31 @@ class ApiKeyAdmin(OwnRows, KeyRevocation):
             ],
             next_url=reverse("admin:accounts_apikey_changelist"),
         )
+
+
+@admin.register(MintedKey)
+class MintedKeyAdmin(OwnRows, RecordsAdmin):
+    """Temporary keys that have not expired. They are revoked with their key."""
+
+    account_path = "key__workspace__account"
+    list_display = ("key", "workspace", "rights", "made_at", "expires_at")
+    list_display_links = None
+    list_select_related = ("key__workspace__account",)
+    list_filter = (("key__workspace__account", OwnFilter),)
+    search_fields = ("key__name", "key__last_four")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MintedKey]:
+        rows: QuerySet[MintedKey] = super().get_queryset(request)
+        return rows.filter(expires_at__gt=timezone.now(), key__revoked_at__isnull=True)
+
+    def has_delete_permission(self, request: HttpRequest, obj: MintedKey | None = None) -> bool:
+        """Only with their key."""
+        return not request.resolver_match.url_name.startswith("accounts_mintedkey")
+
+    @admin.display(description="workspace")
+    def workspace(self, row: MintedKey) -> str:
+        return str(row.key.workspace)
+
+    @admin.display(description="for")
+    def rights(self, row: MintedKey) -> str:
+        return "realtime only" if row.realtime_only else "all that its key is for"

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Q, QuerySet
@@ -15,7 +16,7 @@ from voiceapp.accounts import temporary_keys
 from voiceapp.accounts.caller import Caller as Caller
 from voiceapp.accounts.caller import GuestLimits
 from voiceapp.accounts.keys import KeyDirectory, parse
-from voiceapp.accounts.models import Account, ApiKey, GuestSite, Scope, Workspace
+from voiceapp.accounts.models import Account, ApiKey, GuestSite, MintedKey, Scope, Workspace
 from voiceapp.accounts.rates import rates
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import AccessDenied, InvalidApiKey
@@ -114,7 +115,15 @@ async def mint_temporary_key(caller: Caller, seconds: int, *, realtime_only: boo
     await rates().admit(caller.account_id, "tokens")
     expires_at = int(time.time()) + seconds
     digest = await key_digest_of(caller.key_id)
+    await run_in_db_thread(_note, caller.key_id, seconds, realtime_only)
     return temporary_keys.mint(digest, expires_at, realtime_only=realtime_only), expires_at
+
+
+def _note(key_id: int, seconds: int, realtime_only: bool) -> None:
+    """Note a temporary key for people to see, in the place of those that have expired."""
+    MintedKey.objects.filter(key_id=key_id, expires_at__lte=timezone.now()).delete()
+    until = timezone.now() + timedelta(seconds=seconds)
+    MintedKey.objects.create(key_id=key_id, expires_at=until, realtime_only=realtime_only)
 
 
 def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:

@@ -220,6 +220,22 @@ class ApiKey(models.Model):
         return "usable" if self.expires_at is None or self.expires_at > now else "expired"
 
 
+class MintedKey(models.Model):
+    """A temporary key that was made, for people to see. The key itself needs no row."""
+
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="minted")
+    realtime_only = models.BooleanField()
+    made_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = "temporary key"
+        ordering = ("expires_at", "pk")
+
+    def __str__(self) -> str:
+        return f"temporary key of {self.key}"
+
+
 class UsageRecords(models.QuerySet["UsageRecord"]):
     """The ledger is added to. Nothing in it changes or goes."""
 

@@ -1,7 +1,7 @@
 """Temporary keys `st-…`: a key's rights for at most half an hour, for a place where the key itself must not go.
 
 A temporary key is signed, not stored: when it expires, a random number and the digest of its key, under an HMAC by
-SECRET_KEY. So one costs no row to make, nothing to purge and nothing to list, and every process of the installation
+SECRET_KEY. So checking one costs no row of its own, and every process of the installation
 knows it. It leads to its key's row each time it is used, so it is revoked with its key, narrowed with it, and billed to
 it. The digest says nothing about the key: that has 256 random bits. What this gives up is revoking one temporary key
 alone, which the hosted service does not offer either (client libraries in use, section 8).

@@ -146,7 +146,7 @@ def figures(now: datetime, user: Any) -> list[Figure]:
             _list("tasks_task"),
             note=f"{ended} failed today",
         ),
-        Figure("Spent today", f"{dollars(spent)} $", _list("accounts_usagerecord")),
+        Figure("Spent today", f"{dollars(spent)} $", f"{reverse('admin:usage')}?days=1&by=model"),
         Figure(
             "API keys used today",
             str(_rows(ApiKey, user).filter(last_used_at__gte=today).count()),

@@ -62,6 +62,7 @@ UNFOLD: dict[str, Any] = {
                 "title": "Who may what",
                 "items": [
                     _rows("API keys", "key", "accounts.apikey"),
+                    _rows("Temporary keys", "timer", "accounts.mintedkey"),
                     _rows("Accounts", "domain", "accounts.account"),
                     _rows("Workspaces", "workspaces", "accounts.workspace"),
                     _rows("Sites with a talk button", "captive_portal", "accounts.guestsite"),
