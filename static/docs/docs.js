@@ -2,12 +2,9 @@
 
 const LANGUAGE = "voiceapp.docs.language";
 
-/** @type {NodeListOf<HTMLInputElement>} */
-const choices = document.querySelectorAll(".example input[type=radio]");
-
 /** Shows every example on the page in one language. */
 function choose(language) {
-  for (const choice of choices) {
+  for (const choice of /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(".example input[type=radio]"))) {
     if (choice.value === language) choice.checked = true;
   }
 }
@@ -29,12 +26,12 @@ function remember(language) {
 }
 
 choose(remembered());
-for (const choice of choices) {
-  choice.addEventListener("change", () => {
-    choose(choice.value);
-    remember(choice.value);
-  });
-}
+document.addEventListener("change", ({ target }) => {
+  if (target instanceof HTMLInputElement && target.matches(".example input[type=radio]")) {
+    choose(target.value);
+    remember(target.value);
+  }
+});
 
 /** The example that is shown beside a button. */
 function shownBeside(button) {
@@ -59,9 +56,12 @@ async function copy(button) {
 }
 
 for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".example .copy"))) {
-  button.addEventListener("click", () => copy(button));
   button.hidden = false;
 }
+document.addEventListener("click", ({ target }) => {
+  const button = target instanceof Element && target.closest(".example .copy");
+  if (button) copy(button);
+});
 
 document.addEventListener("keydown", (event) => {
   const search = document.getElementById("search");

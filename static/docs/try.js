@@ -4,6 +4,9 @@
  */
 
 const MAX_SHOWN_CHARS = 200_000;
+const LANGUAGES_AT = "/docs/programs";
+const LOOK_EVERY_MS = 1000;
+const SOUND = /\.(mp3|wav|opus|ogg|flac|aac)$/;
 const SHOWN_HEADERS = ["content-type", "x-request-id", "x-served-by", "retry-after", "location"];
 
 let key = "";
@@ -60,7 +63,9 @@ function form(method, path, operation, schemas) {
     status.textContent = "Sent. Waiting for the response.";
     try {
       const request = readRequest(method, path, operation, parameters, contentType, parts, text);
-      await exchange(request, mine.signal, status, result);
+      const answer = await exchange(request, mine.signal, status, result);
+      if (answer.isOk) await showPrograms(request, answer, mine.signal, result);
+      await follow(request, answer, mine.signal, status, result);
     } catch (problem) {
       if (mine !== current) return;
       status.textContent = mine.signal.aborted ? "Stopped." : `Not sent, or broken off: ${problem.message}`;
@@ -121,6 +126,48 @@ function readRequest(method, path, operation, parameters, contentType, parts, te
   return { method, address: query.size ? `${address}?${query}` : address, headers, body };
 }
 
+/** Shows the progress of a task that was made, and its result. */
+async function follow({ method, headers }, { text }, signal, status, result) {
+  const [, task] = (method === "POST" && /"task_id": "([\w-]+)",\s+"task_status": "(?:PENDING|RUNNING)"/.exec(text)) || [];
+  if (!task) return;
+  const request = { method: "GET", address: `/api/v1/tasks/${task}`, headers: new Headers({ Authorization: headers.get("Authorization") }), body: undefined };
+  for (let output = { task_status: "PENDING" }; ["PENDING", "RUNNING"].includes(output?.task_status);) {
+    await new Promise((resolve) => { setTimeout(resolve, LOOK_EVERY_MS); });
+    const response = await fetch(request.address, { headers: request.headers, signal, credentials: "omit", cache: "no-store" });
+    ({ output } = await response.json());
+    status.textContent = `The task is ${output?.task_status}${output?.progress ? `, ${Math.round(100 * output.progress)} %` : ""}.`;
+  }
+  await exchange(request, signal, status, result);
+}
+
+/** Shows the request as a program in each language, which the server writes: without the key. */
+async function showPrograms({ method, address, headers, body }, { type }, signal, result) {
+  const isForm = body instanceof FormData;
+  const given = isForm ? Object.fromEntries([...body].map(([name, value]) => [name, value instanceof File ? `@${value.name}` : value])) : body;
+  const contentType = isForm ? "multipart/form-data" : headers.get("Content-Type") ?? "";
+  const call = {
+    method: method.toLowerCase(), address: location.origin + address, needs_key: headers.has("Authorization"),
+    headers: Object.fromEntries([...headers].filter(([name]) => name !== "authorization" && name !== "content-type")),
+    content_type: contentType, body: contentType === "application/json" ? JSON.parse(body) : given,
+    saved_as: type.startsWith("audio/") ? `speech.${type.split("/")[1].replace("mpeg", "mp3")}` : "", is_json: type.includes("json"),
+  };
+  const response = await fetch(LANGUAGES_AT, { method: "POST", body: JSON.stringify(call), signal, credentials: "omit" });
+  if (!response.ok) return;
+  const programs = Object.entries(await response.json());
+  const name = `program-${performance.now()}`;
+  result.append(element("details", {}, element("summary", { textContent: "As a program" }), element("div", { className: "example" },
+    element("fieldset", {}, element("legend", { className: "visually-hidden", textContent: "Language of the program" }),
+      ...programs.map(([language], place) => element("label", {},
+        element("input", { type: "radio", name, value: language.toLowerCase(), defaultChecked: place === 0 }), element("span", { textContent: language }))),
+      element("button", { className: "copy", type: "button", ariaLabel: "Copy the program" }, element("span", { ariaLive: "polite", textContent: "Copy" }))),
+    ...programs.map(([language, text]) => {
+      const block = element("pre", {}, element("code", { tabIndex: 0, textContent: text }));
+      block.dataset.language = language.toLowerCase();
+      return block;
+    }))));
+}
+
+/** Sends a request and shows its response: {isOk, type, text}, the text of a file being empty. */
 async function exchange({ method, address, headers, body }, signal, status, result) {
   const asked = [...headers].map(([name, value]) => `${name}: ${name === "authorization" ? "Bearer sk-…" : value}`);
   result.append(titled("Request", [`${method} ${address}`, ...asked].join("\n")));
@@ -131,13 +178,16 @@ async function exchange({ method, address, headers, body }, signal, status, resu
   const told = SHOWN_HEADERS.filter((name) => response.headers.has(name)).map((name) => `${name}: ${response.headers.get(name)}`);
   result.append(titled("Response", told.join("\n")));
   const type = response.headers.get("content-type") ?? "";
+  let text = "";
   if (!/json|text|sdp|event-stream/.test(type)) {
     const blob = await response.blob();
     if (blob.size) result.append(saved(blob, type));
   } else {
-    await showText(response, /json/.test(type), result);
+    text = await showText(response, /json/.test(type), result);
+    result.append(...sounds(text));
   }
   status.textContent += `, complete after ${took()}`;
+  return { isOk: response.ok, type, text };
 }
 
 /** Shows a text while it comes; JSON is laid out when it is complete. */
@@ -150,7 +200,7 @@ async function showText(response, isJson, result) {
     const { value, done } = await reader.read();
     if (done) {
       if (isJson) code.textContent = JSON.stringify(JSON.parse(code.textContent), null, 2);
-      return;
+      return code.textContent;
     }
     const text = decoder.decode(value, { stream: true });
     shown += text.length;
@@ -158,6 +208,14 @@ async function showText(response, isJson, result) {
   }
   code.append("\n… The rest is not shown.");
   await reader.cancel();
+  return code.textContent;
+}
+
+/** Players of the recordings of this server that a response names. */
+function sounds(text) {
+  const named = new Set(text.match(/https?:\/\/[^\s"\\]+/g) ?? []);
+  const ours = [...named].filter((address) => URL.canParse(address) && new URL(address).origin === location.origin);
+  return ours.filter((address) => SOUND.test(new URL(address).pathname)).map((src) => element("audio", { controls: true, src }));
 }
 
 function saved(blob, type) {

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
 from voiceapp.docs.families import FAMILIES
+from voiceapp.docs.views import PLAYGROUND
 
 from .accessibility import RULES, axe_source
 from .server import Server
+from .speech import write_microphone
 from .test_looks import SIZES, VARIANTS
 
 PAGES = {
     "connect": "/docs/connect",
     "reference": "/docs",
+    "playground": "/docs/playground",
     "family": "/docs/reference/chat",
     "errors": "/docs/reference/errors",
     "events": "/docs/reference/events",
@@ -52,10 +59,10 @@ def test_everybody_can_read_it(
         page.screenshot(path=screenshots / f"docs-{name}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        if name == "family":
+        if name in ("family", "playground"):
             expect(page.locator(".try form").last).to_be_visible()
             page.locator(".try").first.scroll_into_view_if_needed()
-            page.screenshot(path=screenshots / f"docs-try-{width}-{scheme}.png")
+            page.screenshot(path=screenshots / f"docs-try-{name}-{width}-{scheme}.png")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.evaluate(axe_source())
         rules = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
@@ -143,6 +150,46 @@ def test_an_operation_is_tried_with_a_key_that_stays_in_the_page(page: Page, key
     page.reload()
     place.locator("summary").click()
     expect(place.locator("input[type=password]")).to_have_value("")
+
+
+def test_the_playground_sends_a_call_of_each_kind_and_shows_it_as_a_program(
+    page: Page, key: str, tmp_path: Path, screenshots: Path
+) -> None:
+    recording = write_microphone(tmp_path / "question.wav", "What is two plus two?")
+    page.goto("/docs/playground")
+
+    def tried(title: str) -> Any:
+        place = page.locator("section").filter(has=page.get_by_role("heading", name=title, exact=True))
+        place.locator("summary").click()
+        place.locator("input[type=password]").fill(key)
+        if title == "Transcription":
+            place.locator("input[type=file]").set_input_files(recording)
+        place.get_by_role("button", name="Send").click()
+        expect(place.get_by_role("status")).to_contain_text("ms, complete after")
+        expect(place.get_by_role("button", name="Stop")).to_be_hidden()
+        expect(place.get_by_role("status")).to_contain_text("200 OK")
+        return place
+
+    places = {title: tried(title) for title in PLAYGROUND}
+    expect(places["A task"].locator(".tried")).to_contain_text("SUCCEEDED")
+    for title in ("Speech", "A task"):
+        player = places[title].locator("audio")
+        page.wait_for_function("(player) => player.duration > 0.5", arg=player.element_handle())
+    programs = places["Transcription"].locator(".example")
+    places["Transcription"].get_by_text("As a program").click()
+    command = programs.locator("pre:visible").text_content()
+    assert key not in command
+    environment = {**os.environ, "API_KEY": key, "no_proxy": "*"}
+    run = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    heard = json.loads(run.stdout)["text"]
+    expect(places["Transcription"].locator(".tried")).to_contain_text(f'"text": "{heard}"')
+    programs.get_by_label("Python").check()
+    expect(programs.locator("pre:visible")).to_contain_text('open("question.wav", "rb")')
+    programs.get_by_role("button").click()
+    assert page.evaluate("navigator.clipboard.readText()") == programs.locator("pre:visible").text_content()
+    page.screenshot(path=screenshots / "docs-playground-tried.png", full_page=True)
 
 
 def test_the_programs_in_javascript_are_javascript(page: Page) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ FAMILY_PAGES = [f"/docs/reference/{family.slug}" for family in FAMILIES]
 PAGES = [
     *(
         "/docs",
+        "/docs/playground",
         "/docs/reference/errors",
         "/docs/reference/events",
         *(f"/docs/reference/events-{dialect}" for dialect in ("openai", "beta", "run-task")),
@@ -91,7 +93,7 @@ async def test_every_page_works_without_scripts_and_its_links_lead_somewhere(
     assert "unsafe" not in answer["Content-Security-Policy"]
     text = answer.content.decode()
     assert (text.count(SCRIPT), text.count(THEME)) == (1, 1)
-    assert text.count(TRY) == (address in FAMILY_PAGES)
+    assert text.count(TRY) == (address in [*FAMILY_PAGES, "/docs/playground"])
     without = text.replace(SCRIPT, "").replace(THEME, "").replace(TRY, "")
     shown = re.sub(r"<code.*?</code>|https?://testserver", "", without, flags=re.DOTALL)
     for forbidden in ("<script", "<style", " style=", " onclick=", "http://", "https://"):
@@ -181,3 +183,24 @@ async def test_strangers_do_not_have_it_made_again_by_asking_under_other_ports()
                 assert ORIGIN not in text
                 assert (origin in text) is ("search" not in address), address
     assert _pages.cache_info().misses == _openapi_json.cache_info().misses == 1
+
+
+CALL = {"method": "post", "address": "http://testserver/a?q=1", "needs_key": True, "headers": {"X-A": "1"}}
+FORM = {**CALL, "content_type": "multipart/form-data", "body": {"model": "m", "file": "@it's.wav"}}
+
+
+async def test_a_request_that_was_tried_is_written_in_each_language(client: AsyncClient) -> None:
+    written = (await client.post("/docs/programs", FORM, content_type="application/json")).json()
+    assert list(written) == ["curl", "Python", "JavaScript"]
+    assert """-F 'file=@it'"'"'s.wav'""" in written["curl"]
+    assert all("API_KEY" in text and "http://testserver/a?q=1" in text for text in written.values())
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("", 400), ("[1]", 400), ('{"method": "get"}', 400), ({**FORM, "body": "text"}, 400), (" " * 100_001, 413)],
+    ids=str,
+)
+async def test_what_is_no_request_is_written_in_none(client: AsyncClient, body: Any, status: int) -> None:
+    answer = await client.post("/docs/programs", body, content_type="application/json")
+    assert (answer.status_code, list(answer.json())) == (status, ["message"])

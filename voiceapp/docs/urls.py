@@ -7,6 +7,8 @@ from .connect_page import connect
 
 urlpatterns = [
     path("docs", views.reference, name="docs"),
+    path("docs/playground", views.playground, name="playground"),
+    path("docs/programs", views.programs, name="docs-programs"),
     path("docs/connect", connect, name="connect"),
     path("docs/reference/errors", views.errors, name="docs-errors"),
     path("docs/reference/events", views.events, {"dialect": "own"}, name="docs-events"),

@@ -9,7 +9,9 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST, require_safe
+from pydantic import TypeAdapter, ValidationError
 
 from voiceapp.api import ORIGIN, openapi_document, origin_of
 from voiceapp.http.openapi import FAILURES
@@ -18,6 +20,7 @@ from voiceapp.http.operation_errors import ANYWHERE
 from . import codes, manual
 from .asyncapi import asyncapi
 from .events import event_pages
+from .examples import LANGUAGES, ExampleCall
 from .index import entries
 from .reference import Page, pages
 from .search import MAX_QUERY_CHARS, SearchEntry, search
@@ -38,6 +41,44 @@ async def family(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404
     read = [found for found in map(manual.page, page.family.manual) if found is not None]
     return await _page(request, "docs/family.html", {"page": page, "manual_pages": read})
+
+
+PLAYGROUND = {
+    "Chat": "/compatible-mode/v1/chat/completions",
+    "Embedding": "/compatible-mode/v1/embeddings",
+    "Reranking": "/compatible-mode/v1/rerank",
+    "Transcription": "/compatible-mode/v1/audio/transcriptions",
+    "Speech": "/compatible-mode/v1/audio/speech",
+    "A task": "/api/v1/services/audio/tts/synthesis",
+}
+"""One operation of each kind, by its path."""
+
+
+@require_safe
+async def playground(request: HttpRequest) -> HttpResponse:
+    """`/docs/playground`: a call of each kind, to be changed and sent."""
+    found = {each.path: each for page in await asyncio.to_thread(_pages) for each in page.operations}
+    calls = [(title, found[path]) for title, path in PLAYGROUND.items()]
+    return await _page(request, "docs/playground.html", {"place": "playground", "calls": calls})
+
+
+MAX_TRIED_BYTES = 100_000
+TRIED = TypeAdapter(ExampleCall)
+
+
+@csrf_exempt  # it reads nothing but the request, and keeps nothing
+@require_POST
+async def programs(request: HttpRequest) -> HttpResponse:
+    """`/docs/programs`: a request that was tried, as a program in each language. The key is not part of it."""
+    if len(request.body) > MAX_TRIED_BYTES:
+        return JsonResponse({"message": "This request is too long for a program."}, status=413)
+    try:
+        call = TRIED.validate_json(request.body)
+    except ValidationError:
+        return JsonResponse({"message": "This is not a request."}, status=400)
+    if call.is_form and not isinstance(call.body, dict):
+        return JsonResponse({"message": "The body of a form is an object."}, status=400)
+    return JsonResponse({language: written(call) for language, written in LANGUAGES.items()})
 
 
 @require_safe

@@ -56,6 +56,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _page("Assistant", "smart_toy", "agents_try", "agents.change_agent", "voice"),
                     _rows("Agents", "support_agent", "agents.agent"),
+                    {"title": "Playground", "icon": "play_circle", "link": reverse_lazy("playground")},
                 ],
             },
             {
