@@ -14,9 +14,13 @@ START_S = 60.0
 class RedisServer:
     """Debian's redis-server, keeping nothing on disk. It can be stopped and started again."""
 
-    def __init__(self, folder: Path, *, port: int = 0) -> None:
-        """With a port it listens there as well."""
+    def __init__(self, folder: Path, *, port: int = 0, has_tls: bool = False) -> None:
+        """With a port it listens there as well, with TLS by the certificate of `self_signed` in the folder."""
         self.port = port
+        self._listens = ["--port", str(port)]
+        if has_tls:
+            files = ["--tls-cert-file", "certificate.pem", "--tls-key-file", "key.pem", "--tls-auth-clients", "no"]
+            self._listens = ["--port", "0", "--tls-port", str(port), *files]
         self._socket = folder / "redis.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"unix://{self._socket}"
@@ -25,7 +29,7 @@ class RedisServer:
         program = shutil.which("redis-server")
         assert program is not None, "redis-server is missing: apt-get install redis-server"
         self._process = subprocess.Popen(
-            [program, "--port", str(self.port), "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no"],
+            [program, *self._listens, "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no"],
             cwd=self._socket.parent,
             stdout=subprocess.DEVNULL,
         )

@@ -15,6 +15,8 @@ import pytest
 from pytest_django import Settings
 
 from tests.accounts.redis import RedisServer
+from tests.certificates import self_signed
+from tests.ports import free_port
 from voiceapp.accounts import rates as rates_module
 from voiceapp.accounts.rates import Rate, Rates, RedisLog, SlidingLog, limit, rates
 from voiceapp.errors import Throttled
@@ -238,6 +240,22 @@ def test_it_asks_redis_when_the_settings_name_one(settings: Settings, tmp_path: 
     rates.cache_clear()
     settings.REDIS_URL = ""
     assert asyncio.run(_alone_after_a_call()) == 0
+
+
+def test_it_trusts_the_authority_that_the_address_of_redis_names(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates_module, "REDIS_TIMEOUT_S", PATIENCE_S)
+    self_signed(tmp_path)
+    redis = RedisServer(tmp_path, port=free_port(), has_tls=True)
+    redis.start()
+    address = f"rediss://127.0.0.1:{redis.port}/0"
+    try:
+        for settings.REDIS_URL, alone in ((address, 1), (f"{address}?ssl_ca_certs={tmp_path}/certificate.pem", 0)):
+            rates.cache_clear()
+            assert asyncio.run(_alone_after_a_call()) == alone
+    finally:
+        redis.stop()
 
 
 async def _alone_after_a_call() -> int:
