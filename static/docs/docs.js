@@ -70,13 +70,3 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   search.focus();
 });
-
-/** Links to operations led to the contents, when they all stood on that page: go on to where the operation is. */
-function followFormerLink() {
-  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const link = place?.closest(".operations li")?.querySelector("a");
-  if (link) location.replace(link.href);
-}
-
-addEventListener("hashchange", followFormerLink);
-followFormerLink();

@@ -202,14 +202,6 @@ def test_the_programs_in_javascript_are_javascript(page: Page) -> None:
     assert page.evaluate(PARSED, [*codes, "const wrong ="]) == ["const wrong ="]
 
 
-def test_a_link_from_before_leads_to_the_operation(page: Page) -> None:
-    page.goto("/docs#agentsvc_replay_event")
-    page.wait_for_url("**/docs/reference/webhooks#agentstudio_replay_event")
-    expect(page.locator("#agentstudio_replay_event")).to_be_in_viewport()
-    page.goto("/docs#failures")
-    expect(page.locator("#failures")).to_be_in_viewport()
-
-
 def test_the_key_leads_to_the_search(page: Page) -> None:
     page.goto("/docs/manual/webhooks")
     page.keyboard.press("/")

@@ -59,18 +59,6 @@ async def test_the_reference_tells_of_every_operation_once(client: AsyncClient) 
     assert not any(title.startswith("agentsvc_") for title in titles)
 
 
-async def test_former_links_lead_to_the_contents_and_on(client: AsyncClient) -> None:
-    """Every operation had a place on the one page that the reference was."""
-    text = (await client.get("/docs")).content.decode()
-    for operations in openapi_document()["paths"].values():
-        for operation in operations.values():
-            assert f'id="{operation["operationId"]}"' in text
-    for former in ("start", "failures", "chat", "tasks", "webhooks", "realtime", "openai-compatible"):
-        assert f'id="{former}"' in text
-    for former in ("embedding-and-reranking", "temporary-tokens"):
-        assert f'id="{former}"' in text
-
-
 async def test_every_family_has_a_page_that_its_contents_name(client: AsyncClient) -> None:
     for family in FAMILIES:
         text = (await client.get(f"/docs/reference/{family.slug}")).content.decode()

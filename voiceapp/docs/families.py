@@ -19,7 +19,6 @@ class Family:
     manual: Sequence[str] = ()
     sockets: Mapping[str, str] = field(default_factory=dict)
     """Meanings of WebSockets, which an OpenAPI document cannot describe, by path."""
-    former_anchor: str = ""
 
 
 _TEXT = Path(__file__).with_name("families.toml").read_text(encoding="utf-8")

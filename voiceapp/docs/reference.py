@@ -60,8 +60,6 @@ class Operation:
     path: str
     also: list[str]
     """Further paths of the same operation."""
-    former_ids: list[str]
-    """Earlier anchors of the same operation."""
     summary: str
     description: SafeString
     parameters: list[Field]
@@ -85,11 +83,9 @@ def pages(document: Json, origin: str) -> list[Page]:
     for path, operations in paths.items():
         if path.startswith(SAME_ROOT) and path.replace(SAME_ROOT, SHOWN_ROOT) in paths:
             continue
-        same: Json = paths.get(path.replace(SHOWN_ROOT, SAME_ROOT), {}) if path.startswith(SHOWN_ROOT) else {}
         for method, details in operations.items():
             operation = _operation(Schemas(document), method, path, details, origin)
-            former = [same[method]["operationId"]] if method in same else []
-            found[family_of(path).slug].operations.append(replace(operation, former_ids=former))
+            found[family_of(path).slug].operations.append(operation)
     return [page for page in found.values() if page.operations]
 
 
@@ -114,7 +110,6 @@ def _operation(schemas: Schemas, method: str, path: str, details: Json, origin: 
         method=method.upper(),
         path=path,
         also=also(path),
-        former_ids=[],
         summary=details["summary"],
         description=to_html(details.get("description", ""), has_links=False),
         parameters=[_parameter(schemas, parameter) for parameter in details.get("parameters", ())],
