@@ -167,10 +167,14 @@ async def test_openid_connect_signs_in_whom_the_provider_knows(
 
 
 async def test_a_provider_that_is_away_is_no_fault_of_this_server(
-    db: None, with_openid: None, settings: Settings, caplog: pytest.LogCaptureFixture
+    alice: Member, with_openid: None, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with issuing(settings):
         pass
-    answer = await AsyncClient().get("/login/openid")
+    client = AsyncClient()
+    answer = await client.get("/login/openid")
     assert answer.status_code == 403
     assert "sign-in with OpenID Connect failed" in caplog.text
+    assert (await client.get("/admin/login/")).status_code == 200
+    signed_in = await client.post("/login", {"username": "alice", "password": "alice-password"})
+    assert signed_in.status_code == 302

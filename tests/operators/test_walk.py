@@ -33,6 +33,8 @@ from voiceapp.webhooks.models import Delivery
 SHARED = {Agent, Group}
 """Rows that belong to no account."""
 DENIED = (302, 403, 404)
+EXTRA = [reverse("admin:accounts_usagerecord_export"), f"{reverse('admin:usage')}?by=account"]
+"""Pages that belong to no table."""
 
 
 def fill(member: Member) -> list[Model]:
@@ -81,7 +83,7 @@ def test_everybody_finds_their_own_and_nothing_else(alice: Member, charlie: Memb
     client.force_login(alice.user)
     may_look, sees_all = walker in ("superuser", "member"), walker == "superuser"
 
-    for address in [*LISTS.values(), reverse("admin:accounts_usagerecord_export")]:
+    for address in [*LISTS.values(), *EXTRA]:
         answer = client.get(address)
         assert (answer.status_code == 200) == may_look, address
         if may_look:

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import URLPattern, path
+from django.utils.functional import SimpleLazyObject
 from jwt import PyJWTError
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 from mozilla_django_oidc.utils import import_from_settings
@@ -49,11 +50,16 @@ def _issuer() -> dict[str, Any]:
 
 
 class Discovered:
-    """Part of a class of the library: it knows the addresses that the issuer tells."""
+    """Part of a class of the library: it knows the addresses that the issuer tells, which is asked when one is used.
+
+    Django makes its backends for every page, which must not need the issuer.
+    """
 
     @staticmethod
     def get_settings(name: str, *default: Any) -> Any:
-        return _issuer()[ENDPOINTS[name]] if name in ENDPOINTS else import_from_settings(name, *default)
+        if name in ENDPOINTS:
+            return SimpleLazyObject(lambda: _issuer()[ENDPOINTS[name]])
+        return import_from_settings(name, *default)
 
 
 class OpenIdBackend(Discovered, OIDCAuthenticationBackend):
