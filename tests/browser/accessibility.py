@@ -17,8 +17,8 @@ def axe_source() -> str:
     return (packages() / "axe-core" / "axe.min.js").read_text()
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core objects to, one line per rule and element."""
+def violations(page: Page, *, only: str = "") -> list[str]:
+    """What axe-core objects to, one line per rule and element, by all rules or `only` one."""
     page.evaluate(axe_source())
     page.evaluate(
         """Promise.all(document.getAnimations()
@@ -26,11 +26,8 @@ def violations(page: Page) -> list[str]:
             .map((animation) => animation.finished))"""
     )
     found: list[dict[str, Any]] = page.evaluate(
-        """async (rules) => {
-            const asked = { runOnly: { type: 'tag', values: rules }, resultTypes: ['violations'] };
-            return (await axe.run(document, asked)).violations;
-        }""",
-        RULES,
+        """async (runOnly) => (await axe.run(document, { runOnly, resultTypes: ['violations'] })).violations""",
+        {"type": "rule", "values": [only]} if only else {"type": "tag", "values": RULES},
     )
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
 from voiceapp.accounts import temporary_keys
@@ -126,17 +126,12 @@ def _note(key_id: int, seconds: int, realtime_only: bool) -> None:
     MintedKey.objects.create(key_id=key_id, expires_at=until, realtime_only=realtime_only)
 
 
-def usable_keys(ids: Iterable[int]) -> QuerySet[ApiKey, int]:
-    """The ids of those of these keys that may be used now."""
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    usable = ApiKey.objects.filter(unexpired, pk__in=ids, revoked_at__isnull=True, workspace__account__is_active=True)
-    return usable.values_list("pk", flat=True)
-
-
 async def revoked_keys(ids: Iterable[int]) -> set[int]:
     """Return those keys that may no longer be used: revoked, expired, deleted, or of an account that is not active."""
     asked = set(ids)
-    return asked - {pk async for pk in usable_keys(asked)} if asked else set()
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    usable = ApiKey.objects.filter(unexpired, pk__in=asked, revoked_at__isnull=True, workspace__account__is_active=True)
+    return asked - {pk async for pk in usable.values_list("pk", flat=True)} if asked else set()
 
 
 async def caller_from_user(user: AbstractBaseUser | AnonymousUser) -> Caller:
