@@ -41,6 +41,17 @@ def test_it_filters_conversations(desk: Client, alice: Member, charlie: Member) 
     assert listed(desk, q=live.pk[:12]) == {live.pk}
 
 
+def test_the_search_over_all_tables_stops_after_some(
+    desk: Client, alice: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voiceapp.http.admin.MOST_FOUND", 3)
+    for _ in range(5):
+        begin(alice)
+    found = desk.get(reverse("admin:search"), {"s": "sess_", "extended": "1"}).content.decode()
+    assert found.count("/realtimesession/sess_") == 3
+    assert len(listed(desk, q="sess_")) == 5
+
+
 def test_it_shows_turns_with_latencies_and_escapes_what_was_said(desk: Client, alice: Member) -> None:
     session = begin(alice)
     Turn.objects.create(

@@ -33,6 +33,10 @@ LABELS = {
 """Colours of states, by what they are called."""
 
 
+MOST_FOUND = 20
+"""Rows of one table that the search over all tables shows."""
+
+
 class ReadOnly:
     """Rows that the program writes and people only read."""
 
@@ -47,6 +51,11 @@ class ReadOnlyAdmin(ReadOnly, ModelAdmin):
     """The list of rows that people may at most delete."""
 
     show_full_result_count = False
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[Any, bool]:
+        """Return the rows that a list finds; of those that the search over all tables finds, the first."""
+        rows, may_repeat = super().get_search_results(request, queryset, search_term)
+        return (rows[:MOST_FOUND] if request.resolver_match.url_name == "search" else rows), may_repeat
 
 
 class RecordsAdmin(ReadOnlyAdmin):
