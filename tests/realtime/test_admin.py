@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin import site
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
@@ -14,6 +16,7 @@ from django.utils import timezone
 from tests.conftest import Member
 from tests.realtime.test_models import begin
 from tests.web import words_of
+from voiceapp.accounts.models import UsageRecord
 from voiceapp.realtime import bridge
 from voiceapp.realtime.close_codes import LIFETIME_OVER, MEANINGS, NORMAL
 from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Turn
@@ -211,3 +214,49 @@ def test_what_operators_ask_of_open_conversations_is_kept_for_their_process(desk
         403,
         404,
     )
+
+
+def test_all_conversations_of_an_account_are_deleted_once_that_is_confirmed(
+    desk: Client, alice: Member, charlie: Member
+) -> None:
+    chosen, more, live, other = begin(alice), begin(alice), begin(alice), begin(charlie)
+    for session in (chosen, more, other):
+        end(session)
+    asked = {"action": "delete_of_accounts", "_selected_action": chosen.pk}
+    page = desk.post(reverse(SESSIONS), asked).content.decode()
+    assert "2 conversations" in page
+    assert RealtimeSession.objects.count() == 4
+    desk.post(reverse(SESSIONS), {**asked, "confirmed": "yes"})
+    assert set(RealtimeSession.objects.values_list("pk", flat=True)) == {live.pk, other.pk}
+    (told,) = LogEntry.objects.filter(change_message__startswith="Deleted conversations")
+    assert (told.object_id, told.change_message) == (str(alice.account.pk), "Deleted conversations: 2.")
+
+
+def test_it_shows_what_a_conversation_used_and_asks_for_its_words(desk: Client, alice: Member) -> None:
+    session = begin(alice)
+    Turn.objects.create(session=session, ordinal=1, status="completed")
+    for ordinal, tokens in ((1, 20), (2, 7)):  # the second is of no turn of it
+        UsageRecord.objects.create(
+            account=alice.account,
+            workspace=alice.workspace,
+            caller="shop",
+            operation="realtime",
+            family="realtime",
+            model="voice",
+            request_id=f"{session.pk}:{ordinal}",
+            unit="input_tokens",
+            quantity=tokens,
+            unit_price_nano=10**6,
+            cost_nano=tokens * 10**6,
+        )
+    page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
+    assert "0.02 $: 20 input tokens" in page
+    shown = site.get_model_admin(RealtimeSession)
+    before = shown.state(RealtimeSession.objects.all(), session.pk)
+    session.refresh_from_db()
+    assert session.watched_until > timezone.now()
+    session.live_words = {"caller": "What is <this>", "reply": "", "quality": ""}
+    session.save()
+    assert shown.state(RealtimeSession.objects.all(), session.pk) != before
+    page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
+    assert "What is &lt;this&gt;" in page

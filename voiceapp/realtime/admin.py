@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
@@ -26,14 +27,16 @@ from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.protocol.audio import WAV_HEADER_BYTES
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Recording, TransportKind, Turn
-from voiceapp.realtime.records import webhook_events
-from voiceapp.realtime.records.export import FORMATS, captions
-from voiceapp.realtime.records.recording import PEAKS, SOUND, opened, purge_recordings
+from voiceapp.realtime.records.export import FORMATS, captions, usage
+from voiceapp.realtime.records.recording import PEAKS, SOUND, opened
+from voiceapp.realtime.retention import delete_conversations
 from voiceapp.tasks.storage.file_api import served
-from voiceapp.webhooks.events import EventKind
 
 MOST_WORDS = 300
 """Characters of a sentence that an operator has said."""
+WATCHED = timedelta(seconds=10)
+"""Time for which the words of a conversation are told after its page has looked."""
+DELETING = "admin/realtime/realtimesession/delete_of_accounts.html"
 LISTEN = "realtime.view_recording"
 MIDDLE = 50
 """Height of one side of a waveform."""
@@ -160,7 +163,10 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         "input_tokens",
         "output_tokens",
         "turn_count",
+        "quality",
+        "used",
     )
+    actions = ("delete_of_accounts",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RealtimeSession]:
         related = ("account", "api_key", "user")
@@ -169,7 +175,11 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
     def state(self, rows: QuerySet[RealtimeSession], row: str) -> list[tuple[Any, ...]]:
         """Conversations that are open, or the one that is named, with their turns."""
         shown = rows.filter(pk=row) if row else rows.filter(ended_at__isnull=True).order_by("started_at")
-        return list(shown.values_list("pk", "ended_at", Count("turns"), "recording"))
+        if row:
+            now = timezone.now()
+            idle = RealtimeSession.objects.filter(pk__in=shown.values("pk"), ended_at=None)
+            idle.exclude(watched_until__gt=now + WATCHED / 2).update(watched_until=now + WATCHED)
+        return list(shown.values_list("pk", "ended_at", Count("turns"), "recording", "live_words"))
 
     def get_urls(self) -> list[URLPattern]:
         export, ask = self.admin_site.admin_view(self.export), self.admin_site.admin_view(require_POST(self.ask))
@@ -260,6 +270,10 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         is_default = catalogue().find(name, "realtime") is not None
         return f"{VOICE if is_default else name.partition('@')[0]}@{row.agent_version}"
 
+    @admin.display(description="cost and usage")
+    def used(self, row: RealtimeSession) -> str:
+        return usage(row)
+
     @admin.display(description="duration")
     def lasted(self, row: RealtimeSession) -> str:
         if row.transport == TransportKind.RELAYED:
@@ -279,19 +293,25 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         return bool(super().has_delete_permission(request, obj)) and not is_open
 
     def delete_model(self, request: HttpRequest, obj: RealtimeSession) -> None:
-        webhook_events.tell(
-            obj.workspace_id, [obj.pk], [EventKind.SESSION_DELETED]
-        )  # the view's transaction holds both
-        super().delete_model(request, obj)
-        transaction.on_commit(_purge, robust=True)
+        delete_conversations(RealtimeSession.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> None:
-        over = queryset.filter(ended_at__isnull=False)
-        with transaction.atomic():
-            for row in over:
-                webhook_events.tell(row.workspace_id, [row.pk], [EventKind.SESSION_DELETED])
-            super().delete_queryset(request, over)
-            transaction.on_commit(_purge, robust=True)
+        delete_conversations(queryset)
+
+    @admin.action(description="Delete all conversations of the accounts of these", permissions=["delete"])
+    def delete_of_accounts(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> HttpResponse | None:
+        """Delete, once confirmed, what is over of every account that is among the chosen rows."""
+        over = self.get_queryset(request).filter(ended_at__isnull=False).order_by()
+        accounts = {row.account for row in queryset.select_related("account")}
+        counted = [(account, over.filter(account=account).count()) for account in accounts]
+        if "confirmed" not in request.POST:
+            context = {"title": "Delete all conversations?", "counted": counted, "chosen": queryset}
+            return TemplateResponse(request, DELETING, {**self.admin_site.each_context(request), **context})
+        for account, _ in counted:
+            deleted = delete_conversations(over.filter(account=account))
+            self.log_change(request, account, f"Deleted conversations: {deleted}.")
+            self.message_user(request, f"Deleted {deleted} conversations of {account}.", messages.SUCCESS)
+        return None
 
 
 def _drawn(recording: Recording) -> dict[str, Any]:
@@ -311,8 +331,3 @@ def _drawn(recording: Recording) -> dict[str, Any]:
         for said in captions(recording.session)
     ]
     return {"caller_bars": bars[0], "reply_bars": bars[1], "bars": PEAKS, "height": 2 * MIDDLE, "captions": spoken}
-
-
-def _purge() -> None:
-    """Delete the recordings of what was deleted; what a bucket does not delete now is deleted within an hour."""
-    purge_recordings(timezone.now())

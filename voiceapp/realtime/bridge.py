@@ -40,7 +40,7 @@ from voiceapp.realtime.close_codes import (
     UNAVAILABLE,
 )
 from voiceapp.realtime.lifetime.end_conditions import STOPPING, EndConditions, SessionEnded
-from voiceapp.realtime.lifetime.operator_requests import request_watch
+from voiceapp.realtime.lifetime.operator_requests import LiveWords, request_watch
 from voiceapp.realtime.records.recorder import Recorder
 from voiceapp.realtime.records.turn_charges import TurnCharges
 from voiceapp.realtime.transports.interface import Disconnected, Transport
@@ -64,8 +64,9 @@ Found = TypeVar("Found", bound=Exception)
 
 @dataclass(slots=True)
 class _Controls:
-    """Switches of a conversation that operators turn."""
+    """Switches that operators turn in a conversation, and its latest words for them."""
 
+    words: LiveWords
     is_muted: bool = False
     """The caller's sound is not passed on."""
 
@@ -95,7 +96,7 @@ async def _converse(
     """Run every task of a conversation until one of them ends it; returns why. Nothing runs on afterwards."""
     stream: RealtimeStream | None = None
     ended: SessionEnded | None = None
-    controls = _Controls()
+    controls = _Controls(LiveWords(lambda: recorder.quality()))
     try:
         try:
             await seat.take()
@@ -120,7 +121,7 @@ async def _converse(
                 ("recorder", recorder.run()),
                 ("recording", recorder.tape.run(call)),
                 ("from the caller", _listen(transport, stream, recorder, controls)),
-                ("to the caller", _talk(transport, stream, recorder)),
+                ("to the caller", _talk(transport, stream, recorder, controls.words)),
                 ("lifetime", _end_after(limits.lifetime_s)),
                 ("drain", _end_when_stopping(transport, stream, limits)),
                 ("revocation", _end_when_revoked(limits)),
@@ -174,7 +175,7 @@ async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) ->
     Raises:
         SessionEnded: if they end it.
     """
-    with request_watch().of(session_id) as requests:
+    with request_watch().of(session_id, controls.words) as requests:
         while True:
             request = await requests.get()
             match request.kind:
@@ -188,7 +189,7 @@ async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) ->
                     stream.notify(StockReply.MUTED if controls.is_muted else StockReply.UNMUTED)
 
 
-async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder) -> NoReturn:
+async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder, words: LiveWords) -> NoReturn:
     try:
         async with aclosing(stream.events()) as events:
             async for event in events:
@@ -199,6 +200,7 @@ async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder
                     transport.cut_playout()
                 else:
                     recorder.note(event)
+                    words.add(event)
                     await transport.send(recorder.tape.told(event))
     except FloodError as slow:
         raise SessionEnded(FLOOD, slow.message, error=slow.code) from None

@@ -71,6 +71,12 @@ class RealtimeSession(models.Model):
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     turn_count = models.PositiveIntegerField("turns", default=0)
+    quality = models.CharField(max_length=100, blank=True, default="", db_default="")
+    """Loss, jitter and round trip, in words; empty where the transport does not know them."""
+    watched_until = models.DateTimeField(null=True, blank=True, editable=False)
+    """Time until which an operator looks at its page; the process that holds it writes `live_words` meanwhile."""
+    live_words = models.JSONField(null=True, blank=True, editable=False)
+    """The latest words of the caller and of the reply, while it is open and watched."""
 
     class Meta:
         verbose_name = "conversation"
@@ -88,6 +94,7 @@ class RealtimeSession(models.Model):
             models.Index(fields=("-started_at",), name="session_newest_first"),
             models.Index(fields=("account", "-started_at"), name="session_of_account"),
             models.Index(fields=("started_at",), condition=Q(ended_at__isnull=True), name="session_open"),
+            models.Index(fields=("watched_until",), condition=Q(ended_at__isnull=True), name="session_watched"),
         )
 
     def __str__(self) -> str:

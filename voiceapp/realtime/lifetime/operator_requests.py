@@ -4,34 +4,64 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from voiceapp.event_loops import per_loop
-from voiceapp.realtime.models import OperatorRequest
+from voiceapp.protocol.wire import events as ev
+from voiceapp.realtime.models import OperatorRequest, RealtimeSession
 
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
+MOST_SHOWN = 1000
+"""Characters of the latest words of one side."""
 GOOD_FOR = timedelta(minutes=1)
 """Age at which a request lapses: its conversation had ended before it was taken."""
 
 
+class LiveWords:
+    """The latest words of both sides of a conversation, and the quality of its network."""
+
+    def __init__(self, quality: Callable[[], str]) -> None:
+        self._caller = self._reply = ""
+        self._quality = quality
+
+    def add(self, event: ev.ServerEvent) -> None:
+        match event:
+            case ev.TranscriptionDelta():
+                self._caller = event.text + event.stash
+            case ev.TranscriptionCompleted():
+                self._caller = event.transcript
+            case ev.ResponseCreated():
+                self._reply = ""
+            case ev.AudioTranscriptDelta() | ev.TextDelta():
+                self._reply += event.delta
+
+    @property
+    def shown(self) -> dict[str, str]:
+        words = {"caller": self._caller[-MOST_SHOWN:], "reply": self._reply[-MOST_SHOWN:]}
+        return {**words, "quality": self._quality()}
+
+
 class RequestWatch:
-    """Hands requests to the conversations of this event loop; runs only while there are any."""
+    """Hands requests to the conversations of this event loop, and tells operators what is said in those that they look
+    at; runs only while there are any."""
 
     def __init__(self) -> None:
-        self._open: dict[str, asyncio.Queue[OperatorRequest]] = {}
+        self._open: dict[str, tuple[asyncio.Queue[OperatorRequest], LiveWords]] = {}
         self._looking: asyncio.Task[None] | None = None
 
     @contextmanager
-    def of(self, session_id: str) -> Iterator[asyncio.Queue[OperatorRequest]]:
+    def of(self, session_id: str, words: LiveWords) -> Iterator[asyncio.Queue[OperatorRequest]]:
         """Requests to one conversation, until the end of the block."""
-        queue = self._open[session_id] = asyncio.Queue()
+        queue: asyncio.Queue[OperatorRequest] = asyncio.Queue()
+        self._open[session_id] = queue, words
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look(), name="operators' requests")
         try:
@@ -47,12 +77,22 @@ class RequestWatch:
             try:
                 recent = OperatorRequest.objects.filter(asked_at__gte=timezone.now() - GOOD_FOR)
                 async for request in recent.filter(taken_at__isnull=True).order_by("pk"):
-                    if queue := self._open.get(request.session_id):
+                    if held := self._open.get(request.session_id):
                         mine = OperatorRequest.objects.filter(pk=request.pk, taken_at__isnull=True)
                         if await mine.aupdate(taken_at=timezone.now()):
-                            queue.put_nowait(request)
+                            held[0].put_nowait(request)
+                if settings.TRANSCRIPT_DAYS:
+                    await self._tell()
             except DatabaseFailure as error:
                 logger.warning("requests of operators could not be looked up: %s", error)
+
+    async def _tell(self) -> None:
+        """Write the words of conversations that an operator looks at, where they have changed."""
+        watched = RealtimeSession.objects.filter(watched_until__gte=timezone.now(), ended_at=None)
+        async for session_id, known in watched.values_list("pk", "live_words"):
+            if (held := self._open.get(session_id)) and held[1].shown != known:
+                mine = RealtimeSession.objects.filter(pk=session_id, ended_at=None)
+                await mine.aupdate(live_words=held[1].shown)
 
 
 request_watch = per_loop(RequestWatch)

@@ -62,7 +62,7 @@ def close_rows(rows: QuerySet[RealtimeSession], **end: object) -> int:
     closed = 0
     for session_id, workspace_id in list(rows.values_list("pk", "workspace_id")):
         with transaction.atomic():
-            is_ours = rows.filter(pk=session_id, ended_at__isnull=True).update(**end)
+            is_ours = rows.filter(pk=session_id, ended_at__isnull=True).update(live_words=None, **end)
             if is_ours:
                 webhook_events.tell(workspace_id, [session_id], webhook_events.ENDED)
         closed += is_ours

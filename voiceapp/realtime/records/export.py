@@ -7,10 +7,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet, Sum
 
+from voiceapp.accounts.models import UsageRecord
+from voiceapp.formats import dollars
 from voiceapp.realtime.models import RealtimeSession, Turn
 
+MOST_TURNS = 1000
+"""Turns of a conversation whose usage is summed up."""
 SESSION_FIELDS = ("id", "model", "agent_version", "transport", "started_at", "ended_at", "close_code", "close_reason")
 TURN_FIELDS = (
     *("started_at", "user_text", "assistant_text", "heard_text", "status", "interrupted", "is_spoken", "served_by"),
@@ -59,6 +63,16 @@ def as_srt(session: RealtimeSession) -> str:
         f"{place}\n{_stamp(said.begins)} --> {_stamp(said.ends)}\n{said.speaker}: {said.text}\n"
         for place, said in enumerate(captions(session), start=1)
     )
+
+
+def usage(session: RealtimeSession) -> str:
+    """Return what the conversation used and cost, as the ledger has it."""
+    turns = session.turns.aggregate(last=Max("ordinal"))["last"] or 0
+    names = [session.pk, *(f"{session.pk}:{ordinal}" for ordinal in range(1, min(turns, MOST_TURNS) + 1))]
+    rows = UsageRecord.objects.filter(request_id__in=names).order_by("unit").values("unit")
+    used = list(rows.annotate(amount=Sum("quantity"), nano=Sum("cost_nano")))
+    told = ", ".join(f"{row['amount']} {row['unit'].replace('_', ' ')}" for row in used)
+    return f"{dollars(sum(row['nano'] for row in used))} $: {told}" if used else ""
 
 
 FORMATS: dict[str, tuple[str, Callable[[RealtimeSession], str]]] = {

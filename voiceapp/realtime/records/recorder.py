@@ -180,6 +180,8 @@ class Recorder:
         self.charges.agent = beginning.agent.label if beginning.agent else ""
         self._is_renamed = False
         """Another agent answers, and that is not written yet."""
+        self.quality: Callable[[], str] = str
+        """What the transport knows of its network, in words."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 
@@ -353,6 +355,8 @@ class Recorder:
             ended_at=ended_at,
             close_code=close_code,
             close_reason=close_reason[:REASON_LENGTH],
+            live_words=None,
+            quality=self.quality(),
             turn_count=len(lengths),
             input_audio_ms=sum(turn.input_audio_ms for turn in lengths),
             output_audio_ms=sum(turn.output_audio_ms for turn in lengths),

@@ -62,6 +62,7 @@ class WebRtcTransport:
         self._greeting: ev.SessionCreated | ev.SessionResumed | None = None
         self._writable = asyncio.Event()
         self._leg = MediaLeg(self._arrivals.hear, lambda: self._lost(ABANDONED))
+        self._sink: RtpSink | None = None
         self._state = PeerState.NEGOTIATING
         self._is_slow = False
         self._closing: asyncio.Task[None] | None = None
@@ -107,8 +108,13 @@ class WebRtcTransport:
         )
         if "a=candidate:" not in answer:
             raise _unreachable()
+        self._sink = sink
         self._leg.connect(sink)
         return answer
+
+    def quality(self) -> str:
+        """Return what is known of the caller's network, in words; empty before there was any report."""
+        return self._sink.quality() if self._sink is not None else ""
 
     def open_channel(self) -> None:
         if self._channel is None and self.is_open:

@@ -108,6 +108,7 @@ async def _converse(
     with drain_event().work():
         try:
             if await _connect(transport, pending):
+                admitted.recorder.quality = transport.quality
                 await arrival.converse(talking or transport)
             elif pending.dropped.is_set():  # nothing is written of it: a flood of offers is not one of rows
                 logger.info("session %s: offer dropped, a newer one took its place", admitted.call.session_id)

@@ -72,6 +72,9 @@ class RtpSink:
         self._received: dict[int, Any] = {}
         self._sender_reports: dict[int, tuple[int, float]] = {}
         """Reports by source: the middle of the NTP time of the last one, and its arrival."""
+        self._lost = 0.0
+        """Share of our packets that did not reach the caller."""
+        self._round_trip_s: float | None = None
         self._ticks = secrets.randbelow(REPORT_TICKS)
         self.signs_of_life = 0
         """Datagrams received, and answers to checks of consent; stands still when the caller is gone."""
@@ -228,11 +231,32 @@ class RtpSink:
             middle = packet.sender_info.ntp_timestamp >> 16 & 0xFFFFFFFF
             self._sender_reports = {packet.ssrc: (middle, time.time())}
         if isinstance(packet, RtcpSrPacket | RtcpRrPacket):
-            self._copy_if_lost([report for report in packet.reports if report.ssrc == self._ssrc])
+            about_us = [report for report in packet.reports if report.ssrc == self._ssrc]
+            self._copy_if_lost(about_us)
+            for report in about_us:
+                self._note(report)
         elif isinstance(packet, RtcpRtpfbPacket) and packet.fmt == RTCP_RTPFB_NACK:
             for number in packet.lost[:HISTORY_PACKETS]:
                 if (datagram := self._history.pop(number, None)) is not None:  # once: no amplifier of what is asked
                     self._transmit(datagram)
+
+    def _note(self, report: RtcpReceiverInfo) -> None:
+        """Take what the caller says of our packets (RFC 3550, 6.4.1)."""
+        self._lost = max(0, report.packets_lost) / max(1, self._sent_packets)
+        if report.lsr:
+            now = int((time.time() + NTP_EPOCH_S) * 65536)
+            self._round_trip_s = ((now - report.lsr - report.dlsr) & 0xFFFFFFFF) / 65536
+
+    def quality(self) -> str:
+        """Return loss, jitter and round trip in words; empty before the caller's first report."""
+        if self._round_trip_s is None:
+            return ""
+        told = [f"lost on the way to the caller {self._lost:.1%}", f"round trip {self._round_trip_s * 1000:.0f} ms"]
+        for statistics in self._received.values():
+            lost = max(0, statistics.packets_lost) / max(1, statistics.packets_expected)
+            jitter_ms = statistics.jitter * 1000 / CLOCK_HZ
+            told[:0] = [f"lost on the way here {lost:.1%}", f"jitter {jitter_ms:.0f} ms"]
+        return ", ".join(told)
 
     async def _handle_rtp_packet(self, packet: Any, arrival_time_ms: int) -> None:
         """aiortc's router would hand media over; none comes that far."""
