@@ -29,6 +29,7 @@ const NO_FRAMES_MS = 15000; // by then a microphone that gives nothing is believ
 const LOUD_ECHO_DB = -30;
 const GREETING_MS = 10000;
 const RESUMABLE_MS = 1000; // the server says so right after its greeting, or not at all
+const RELAY_MS = 5000; // a far one is worth knowing
 const ICE_MS = 8000;
 const NOT_OFFERED = t("This server does not offer it. Conversations take another way. If the sound stutters, tell the operator of this server.");
 const STATES = {
@@ -272,7 +273,7 @@ class TriedSession {
   async moveTo(name) {
     const silence = { playback: new SilentPlayback(), capture: Object.assign(new EventTarget(), { track: null }) };
     const query = { model: this.#model, ...this.#resumption.query };
-    const transport = makeTransport(name, query, { readiness: this.#readiness, sound: silence });
+    const transport = makeTransport(name, query, { readiness: this.#readiness, sound: silence, relayPatienceMs: RELAY_MS });
     const greeted = this.#greeted(transport);
     const failure = (await transport.connect().then(() => null, (error) => error)) ?? (await greeted);
     if (failure) {

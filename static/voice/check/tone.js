@@ -1,6 +1,7 @@
 // A tone, and how loudly the microphone hears it. Imports no Web Audio, so that bare JavaScript tests it.
 
 import { FRAME_SAMPLES, SAMPLE_RATE_HZ } from "../audio/capture.js";
+import { floatFromInt16, loudness } from "../audio/pcm.js";
 
 export const TONE_RATE_HZ = 48000;
 const TONE_HZ = 1500; // a whole number of periods in a frame of the microphone
@@ -11,6 +12,7 @@ const AMPLITUDE = 0.25;
 const PLAYED_DB = decibels(AMPLITUDE / Math.SQRT2);
 const QUIETEST_DB = -65;
 const ABOVE_NOISE_DB = 10;
+const BELOW_ALL_DB = 6; // speech has less of itself at one frequency
 
 /** Decibels of an amplitude; full scale is 0. */
 export function decibels(amplitude) {
@@ -30,7 +32,8 @@ export function tone() {
  * `before` and `during`: frames of the microphone.
  */
 export function echoDb(before, during) {
-  const heard = during.map(toneLevelDb).sort((first, second) => second - first)[1] ?? -Infinity; // the loudest may be a click
+  const tones = during.filter((frame) => toneLevelDb(frame) > decibels(loudness(floatFromInt16(frame))) - BELOW_ALL_DB);
+  const heard = tones.map(toneLevelDb).sort((first, second) => second - first)[1] ?? -Infinity; // the loudest may be a click
   const isHeard = heard > Math.max(QUIETEST_DB, ...before.map((frame) => toneLevelDb(frame) + ABOVE_NOISE_DB));
   return isHeard ? Math.round(heard - PLAYED_DB) : null;
 }

@@ -39,6 +39,7 @@ export class AoqTransport extends EventTarget {
   #query;
   #sound;
   #csrfToken;
+  #patienceMs;
   #web = null; // the WebTransport session
   #moq = null;
   #data = null; // our track of events
@@ -59,15 +60,17 @@ export class AoqTransport extends EventTarget {
 
   /**
    * `path`: where grants are given on this host; `query`: {model, time_zone}; `sound`: whose microphone is sent and whose
-   * loudspeaker plays the replies; `csrfToken()` resolves to the token of this page.
+   * loudspeaker plays the replies; `csrfToken()` resolves to the token of this page;
+   * `patienceMs`: how long a relay may take to be reached, if not as long as where other transports wait.
    */
-  constructor(path, query, { sound, csrfToken }) {
+  constructor(path, query, { sound, csrfToken, patienceMs }) {
     super();
     this.#query = query;
     this.#url = new URL(path, location.href);
     this.#url.search = new URLSearchParams(query).toString();
     this.#sound = sound;
     this.#csrfToken = csrfToken;
+    this.#patienceMs = patienceMs;
   }
 
   get name() {
@@ -134,7 +137,7 @@ export class AoqTransport extends EventTarget {
       const places = grant.clientRelayEndpoints.map((relay, place) => ({ ...relay, order: relay.route_index ?? place }));
       for (const relay of places.sort((first, second) => first.order - second.order)) {
         try {
-          await this.#begin(await openRelay(relay, grant, this.#query, this.#unplug.signal), await library);
+          await this.#begin(await openRelay(relay, grant, this.#query, this.#unplug.signal, this.#patienceMs), await library);
           return;
         } catch (error) {
           failure = error;

@@ -136,7 +136,7 @@ export class TransportChoice {
 }
 
 /** The transport of this name; `query`: what the server is told, the model and what resumes a session. */
-export function makeTransport(name, query, { readiness, sound, patienceMs = PATIENCE_MS }) {
+export function makeTransport(name, query, { readiness, sound, patienceMs = PATIENCE_MS, relayPatienceMs = undefined }) {
   const { config } = readiness;
   const whole = { time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...config.query, ...query };
   if (name === "WebSocket") {
@@ -145,6 +145,7 @@ export function makeTransport(name, query, { readiness, sound, patienceMs = PATI
   if (name === "AOQ") {
     return new AoqTransport(config.aoq_path, whole, {
       sound,
+      patienceMs: relayPatienceMs,
       csrfToken: async () => (await readiness.freshConfig()).csrf_token,
     });
   }

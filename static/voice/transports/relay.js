@@ -30,14 +30,14 @@ export async function requestGrant(url, csrfToken, signal) {
 }
 
 /** A WebTransport session with one of the grant's relays; rejects with a TransportFailure where it is not reached. */
-export async function openRelay({ endpoint, port }, grant, query, signal) {
+export async function openRelay({ endpoint, port }, grant, query, signal, patienceMs = OPEN_TIMEOUT_MS) {
   const { sid, aoqTokenForClient: token, clientRelayCertFingerprint: fingerprint } = grant;
   const host = endpoint.includes(":") ? `[${endpoint}]` : endpoint;
   const pinned = fingerprint ? { serverCertificateHashes: [{ algorithm: "sha-256", value: fromHex(fingerprint) }] } : {};
   const options = /** @type {WebTransportOptions} */ ({ ...pinned, protocols: [DRAFT], congestionControl: "low-latency" });
   const web = new WebTransport(`https://${host}:${port}/aoq/${sid}?${new URLSearchParams({ ...query, jwt: token })}`, options);
   web.closed.catch(() => {}); // told where it is awaited
-  const isOpen = await Promise.race([web.ready.then(() => true, () => false), after(OPEN_TIMEOUT_MS, false)]);
+  const isOpen = await Promise.race([web.ready.then(() => true, () => false), after(patienceMs, false)]);
   if (!isOpen || signal.aborted || web.protocol !== DRAFT) {
     web.close();
     throw new TransportFailure("no_path", isOpen ? `The relay does not speak ${DRAFT}.` : "No relay was reached.");
