@@ -20,6 +20,7 @@ from .page import VoicePage
 from .proxy import Proxy
 from .server import Server, running
 from .speech import write_microphone
+from .test_fit import CUT_OFF
 from .turn_server import SECRET, answering_stun, relaying
 
 LINES = ("address", "server", "microphone", "speaker", "echo", "websocket", "webrtc", "aoq", "stun", "turn")
@@ -190,3 +191,4 @@ def test_the_check_speaks_the_visitors_language(
         voice.page.evaluate("document.documentElement.dir = 'rtl'")
     voice.page.screenshot(path=screenshots / f"check-{locale}.png", full_page=True)
     assert voice.overflow <= 0
+    assert voice.page.evaluate(CUT_OFF, ".checks") == []
