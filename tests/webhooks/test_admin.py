@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -162,7 +163,18 @@ def test_a_rotated_secret_is_shown_once_and_the_old_one_may_sign_on(desk: Client
 
 
 def test_a_test_shows_what_the_receiver_did(desk: Client, endpoint: WebhookEndpoint) -> None:
-    assert "127.0.0.1 could not be reached" in press(desk, "test", endpoint).content.decode()
+    page = press(desk, "test", endpoint, kind="session.thread_idled").content.decode()
+    assert "127.0.0.1 could not be reached" in page
+    assert "1 attempts, 1 failed" in page, "the chart counts it"
+    assert page.count("&quot;sthr_sample&quot;") == 4, "a sample of each kind of threads"
+    tried = Delivery.objects.get()
+    assert (tried.status, tried.event.kind, tried.tries.count()) == ("FAILED", "webhook.test", 1)
+    assert json.loads(tried.event.body)["data"]["type"] == "session.thread_idled"
+    assert store.replay_failed(endpoint, tried.event.created_at) == 0
+    endpoint.refresh_from_db()
+    assert endpoint.consecutive_fail == 0
+    address = reverse("admin:webhooks_test", args=[endpoint.pk])
+    assert desk.post(address, {"kind": "vault.created"}).status_code == 404
 
 
 def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint: WebhookEndpoint) -> None:
@@ -175,6 +187,7 @@ def test_the_log_tells_attempts_apart_and_counts_them_all(desk: Client, endpoint
     address = reverse("admin:webhooks_delivery_change", args=[row.pk])
     waiting = desk.get(address).content.decode()
     assert "Next attempt" in waiting
+    assert re.search(r", number 1 of 10; given up about 41 hours 36 minutes", waiting)
     Delivery.objects.update(status="FAILED", finish_at=datetime(2026, 3, 5, 6, 7, 8, tzinfo=UTC), attempts=1)
     page = desk.get(address).content.decode()
     assert "Next attempt" not in page

@@ -147,7 +147,7 @@ def test_the_vendors_library_manages_endpoints(client: Client) -> None:
         assert client.webhook_endpoints.disable(made.id).disabled_reason == "MANUAL"
         assert client.webhook_endpoints.enable(made.id).status == "ACTIVE"
         assert client.webhook_endpoints.reset_secret(made.id).signing_secret != made.signing_secret
-        assert list(client.webhook_endpoints.list_events(made.id, limit=5)) == []
+        assert [event.id for event in client.webhook_endpoints.list_events(made.id, limit=5)] == [sent.id]
         client.webhook_endpoints.delete(made.id)
         with pytest.raises(NotFoundError) as gone:
             client.webhook_endpoints.retrieve(made.id)

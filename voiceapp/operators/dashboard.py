@@ -20,8 +20,8 @@ from voiceapp.accounts.own_rows import own, sees_all
 from voiceapp.disk import disks, free_bytes_of
 from voiceapp.engines.models.providers import service_states, troubles
 from voiceapp.formats import dollars, size
+from voiceapp.http.charts import Chart, chart
 from voiceapp.leases.rows import oldest_due_s
-from voiceapp.operators.charts import Chart, chart
 from voiceapp.operators.served import served
 from voiceapp.realtime.close_codes import INTERNAL_ERROR, UNAVAILABLE
 from voiceapp.realtime.models import RealtimeSession, Turn

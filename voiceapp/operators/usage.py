@@ -24,7 +24,7 @@ from voiceapp.accounts.models import ApiKey, Quota, UsageRecord
 from voiceapp.accounts.own_rows import own, sees_all
 from voiceapp.formats import dollars
 from voiceapp.http.admin import csv_download
-from voiceapp.operators.charts import Chart, chart
+from voiceapp.http.charts import Chart, chart
 from voiceapp.realtime.models import Turn
 
 MAY_SEE = "accounts.view_usagerecord"

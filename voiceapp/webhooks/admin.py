@@ -6,6 +6,7 @@ secret itself is not.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.errors import InvalidParameter, RequestRefused
 from voiceapp.http.admin import LABELS, shown_once
 from voiceapp.webhooks import log_admin, store
-from voiceapp.webhooks.events import MEANINGS, NEVER_HERE, EventKind
+from voiceapp.webhooks.events import MEANINGS, NEVER_HERE, TEST_KIND, EventKind, sample_envelope
 from voiceapp.webhooks.models import WebhookEndpoint
 from voiceapp.webhooks.receivers import check_address
 from voiceapp.webhooks.sample_delivery import try_once
@@ -159,6 +160,17 @@ class WebhookEndpointAdmin(OwnRows, ModelAdmin):
             *super().get_urls(),
         ]
 
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> HttpResponse:
+        endpoint = options.get("obj")
+        if endpoint is not None:
+            bodies = [(kind, json.loads(sample_envelope(endpoint, kind)[1])) for kind in (TEST_KIND, *EventKind)]
+            samples = [(kind, json.dumps(body, indent=2)) for kind, body in bodies]
+            context.update(chart=log_admin.health(endpoint), samples=samples)
+        page: HttpResponse = super().render_change_form(request, context, *args, **options)
+        return page
+
     def to_page(self, endpoint: WebhookEndpoint) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:webhooks_webhookendpoint_change", args=[endpoint.pk]))
 
@@ -186,7 +198,11 @@ class WebhookEndpointAdmin(OwnRows, ModelAdmin):
     def send_test(self, request: HttpRequest, endpoint: WebhookEndpoint) -> HttpResponse:
         if not endpoint.is_called:
             raise store.Conflict("The endpoint is disabled; enable it first.")
-        sample = async_to_sync(try_once)(endpoint)
+        kind = request.POST.get("kind", TEST_KIND)
+        if kind not in (TEST_KIND, *EventKind):
+            raise Http404
+        sample = async_to_sync(try_once)(endpoint, kind)
+        sample.keep()
         self.message_user(request, sample.report, messages.SUCCESS if sample.is_good else messages.ERROR)
         return self.to_page(endpoint)
 

@@ -120,11 +120,12 @@ async def reset_secret(
 
 
 async def test_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Any:
-    """Send `webhook.test` now, once. Succeeds only when the receiver accepts it; the log does not keep it."""
+    """Send `webhook.test` now, once. Succeeds only when the receiver accepts it; the log keeps it."""
     endpoint = await _endpoint(request, endpoint_id)
     if not endpoint.is_called:
         raise store.Conflict("The endpoint is disabled; enable it first.")
     sample = await try_once(endpoint)
+    await run_in_db_thread(sample.keep)
     if not sample.is_good:
         raise ReceiverFailed(sample.report)
     event = schemas.EventRecord.model_validate_json(sample.body)

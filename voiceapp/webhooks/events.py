@@ -15,7 +15,6 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from voiceapp.accounts.models import Workspace
 from voiceapp.formats import moment
 from voiceapp.leases.wake import wake
 from voiceapp.protocol.states import step
@@ -136,11 +135,15 @@ def envelope(event_id: str, created_at: str, data_id: str, kind: str, workspace:
     return json.dumps({"type": "event", "id": event_id, "created_at": created_at, "data": data}, separators=(",", ":"))
 
 
-def trial_envelope(endpoint: WebhookEndpoint, workspace: Workspace) -> tuple[str, str]:
-    """Identifier and body of a test delivery."""
+def sample_envelope(endpoint: WebhookEndpoint, kind: str = TEST_KIND) -> tuple[str, str]:
+    """Identifier and body of a test delivery: an event of this kind, about something that does not exist."""
+    data_id, thread_id = endpoint.public_id, ""
+    if kind != TEST_KIND:
+        data_id = "task_sample" if kind == EventKind.TASK_FINISHED else "sess_sample"
+        thread_id = "sthr_sample" if EventKind(kind).is_of_a_thread else ""
     event_id = event_identifier()
-    now = moment(timezone.now())
-    return event_id, envelope(event_id, now, endpoint.public_id, TEST_KIND, workspace.public_id)
+    workspace = endpoint.workspace.public_id
+    return event_id, envelope(event_id, moment(timezone.now()), data_id, kind, workspace, thread_id)
 
 
 def _delivery(event: WebhookEvent, endpoint_id: int, is_admitted: bool) -> Delivery:

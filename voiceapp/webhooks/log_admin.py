@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Avg, Count, Q, QuerySet
+from django.db.models.functions import TruncHour
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -22,12 +25,16 @@ from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
 from voiceapp.accounts.own_rows import OwnRows, own
+from voiceapp.formats import duration
 from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin
+from voiceapp.http.charts import Chart, chart
 from voiceapp.webhooks import store
-from voiceapp.webhooks.events import MEANINGS, EventKind
+from voiceapp.webhooks.events import MEANINGS, TEST_KIND, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.states import FINAL, WAITING
 
+MOST_DRAWN = 2000
+"""Deliveries of an endpoint whose attempts its chart counts."""
 MOST_LISTED = 20
 """Endpoints that the log offers to be narrowed to; there may be thousands, which a search finds."""
 
@@ -48,7 +55,8 @@ class KindFilter(admin.SimpleListFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind]
+        kinds = [(kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind]
+        return [*kinds, (TEST_KIND, f"{TEST_KIND}: a test delivery")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
         return queryset.filter(event__kind=self.value()) if self.value() else queryset
@@ -116,7 +124,10 @@ class DeliveryAdmin(OwnRows, RecordsAdmin):
 
     @admin.display(description="next attempt")
     def next_attempt(self, row: Delivery) -> str:
-        return str(localize(timezone.localtime(row.due_at)))
+        waits = settings.WEBHOOK_RETRY_SCHEDULE
+        when, left = localize(timezone.localtime(row.due_at)), sum(waits[row.attempts :])
+        last = f"; given up about {duration(left)} later" if left else ""
+        return f"{when}, number {row.attempts + 1} of {len(waits) + 1}{last}"
 
     @display(description="status", ordering="status", label=LABELS)
     def state(self, row: Delivery) -> str:
@@ -187,3 +198,24 @@ class DeliveryAdmin(OwnRows, RecordsAdmin):
         row: Delivery = context["original"]
         may = row.status in FINAL and row.endpoint.is_called and self.has_send_permission(request)
         return super().render_change_form(request, {**context, "may_send_again": may}, *args, **options)
+
+
+def health(endpoint: WebhookEndpoint) -> Chart:
+    """Draw the attempts of the last day by hour, those of the endpoint's latest deliveries."""
+    first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=23)
+    latest = Delivery.objects.filter(endpoint=endpoint).order_by("-pk").values("pk")[:MOST_DRAWN]
+    failed = Count("pk", filter=Q(status_code__isnull=True) | ~Q(status_code__range=(200, 299)))
+    found = {
+        row["hour"]: (row["count"], row["failed"], row["mean"])
+        for row in Attempt.objects.filter(delivery__in=list(latest.values_list("pk", flat=True)), at__gte=first)
+        .order_by()
+        .annotate(hour=TruncHour("at"))
+        .values("hour")
+        .annotate(count=Count("pk"), failed=failed, mean=Avg("duration_ms"))
+    }
+    points = []
+    for hour in (first + timedelta(hours=place) for place in range(24)):
+        count, bad, mean = found.get(hour, (0, 0, 0))
+        cells = [f"{count} attempts", f"{bad} failed", f"{mean:.0f} ms"]
+        points.append((timezone.localtime(hour).strftime("%H:%M"), count, bad, cells))
+    return chart("Attempts of the last day", "hour", ["Attempts", "Failed", "Mean time"], points)

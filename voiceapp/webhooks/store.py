@@ -21,7 +21,7 @@ from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
 from voiceapp.sealing import reseal, seal
-from voiceapp.webhooks.events import NEVER_HERE, QUEUE_NAME, EventKind
+from voiceapp.webhooks.events import NEVER_HERE, QUEUE_NAME, TEST_KIND, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.secrets import new_secret
 from voiceapp.webhooks.states import (
@@ -246,7 +246,7 @@ def replay_failed(endpoint: WebhookEndpoint, since: datetime) -> int:
     _require_called(endpoint)
     undelivered = (DeliveryStatus.FAILED, DeliveryStatus.CANCELED)
     rows = Delivery.objects.filter(endpoint=endpoint, status__in=undelivered, event__created_at__gte=since)
-    return _send_again(rows)
+    return _send_again(rows.exclude(event__kind=TEST_KIND))
 
 
 def resend(deliveries: QuerySet[Delivery]) -> int:
