@@ -91,6 +91,7 @@ def test_a_theme_is_kept_and_holds_on_every_page(open_page: OpenPage) -> None:
     for path in ("privacy", "login", ""):
         voice.page.goto(voice.page.url.split("//")[0] + "//" + voice.page.url.split("/")[2] + "/" + path)
         assert voice.page.evaluate(PAPER) == dark, path
+    voice.page.wait_for_selector("body[data-loaded]")
     voice.page.click("#open-settings")
     voice.page.select_option("#theme", "system")
     assert voice.page.evaluate(PAPER) == light
