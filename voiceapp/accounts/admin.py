@@ -266,7 +266,7 @@ class ApiKeyAdmin(OwnRows, KeyRevocation):
 
     @admin.display(description="budget left")
     def left(self, row: ApiKey) -> str | None:
-        """What is left of the month's budget, and for how long at the month's pace."""
+        """Return the rest of the month's budget, and for how long at the month's pace."""
         if row.monthly_budget_nano is None:
             return None
         now, spent = timezone.now(), row.spent_nano or 0

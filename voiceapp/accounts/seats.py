@@ -51,7 +51,7 @@ class SharedSeats(Protocol):
     async def hold(self, caller: Caller, address: str, check: Check, agent: str = "") -> Callable[[], None]:
         """Take a seat if `check` allows one beside those that are taken; return what gives it back.
 
-        With an `agent` it is one of that agent's, whoever its callers are.
+        With an `agent` it is one of those that the agent's callers share.
         """
 
 

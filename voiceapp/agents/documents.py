@@ -25,7 +25,7 @@ def kept(files: Mapping[str, bytes]) -> str:
     """Keep documents by name; return their digest, which is empty without any.
 
     Raises:
-        ValidationError: if there is too much of them, or one is no text.
+        ValidationError: if there is too much of them, or one is not a text.
     """
     if sum(map(len, files.values())) > MAX_BYTES or len(files) > MAX_FILES:
         raise ValidationError(f"An agent may have {MAX_FILES} documents with {MAX_BYTES} bytes in all.")

@@ -72,8 +72,8 @@ SENTENCE_PAUSE_MS = 200
 SENTENCES_AHEAD = 4
 """Sentences by which writing may run ahead of speaking."""
 SHORT_CLAUSE_CHARS, QUICK_S = 12, 0.15
-"""Replies of a model elsewhere may begin with so short a clause where the voice needs no longer to begin a sentence:
-the rest is there before that is heard."""
+"""The first clause of a hosted model's reply may be so short where the voice begins a sentence this soon: the rest is
+there before that clause is heard."""
 OURS = Author("skill")
 """Author of the sentences that this program says in place of a reply."""
 SPARE_S = 0.4

@@ -139,7 +139,7 @@ class Recording(models.Model):
 
     session = models.OneToOneField(RealtimeSession, on_delete=models.SET_NULL, null=True, related_name="recording")
     name = models.CharField(max_length=100)
-    """Of the file, in the storage."""
+    """Name of the file in the storage."""
     size = models.PositiveBigIntegerField()
     began_at = models.DateTimeField(db_index=True)
     """Time of its first sample."""

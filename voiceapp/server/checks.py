@@ -118,7 +118,7 @@ def _addresses() -> Iterator[CheckMessage]:
         protocols = {part.scheme == "tcp" for part in parts}
         if urls and not (all(part.scheme in schemes and part.netloc for part in parts) and len(protocols) == 1):
             yield Error(
-                f"{name} is {CREDENTIALS.sub('//…@', urls)!r}, which is no address of a server, or none of several.",
+                f"{name} is {CREDENTIALS.sub('//…@', urls)!r}, which is not the address of a server, or of several.",
                 hint=f"Write it whole, such as {schemes[0]}://127.0.0.1:11434/v1, and several with commas between.",
                 id="server.E005",
             )

@@ -181,7 +181,7 @@ class Recorder:
         self._is_renamed = False
         """Another agent answers, and that is not written yet."""
         self.quality: Callable[[], str] = str
-        """What the transport knows of its network, in words."""
+        """Return what the transport knows of its network, in words."""
         self._told: set[int] = set()
         """Ordinals whose end receivers are told of."""
 

@@ -52,7 +52,7 @@ GAP_S = 0.2
 MOST_AHEAD_S = 60
 """Sound that came sooner than it can be heard; a client may send twice as fast as it is spoken."""
 MOST_WAITING_BYTES = 4 * 1024**2
-"""What waits for a slow disk."""
+"""Sound that waits for a slow disk."""
 MOST_EVENTS_BYTES = 32 * 1024**2
 MOST_LINE_BYTES = 64 * 1024
 """A longer event, such as one with a picture, is named and left out."""
