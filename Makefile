@@ -107,9 +107,11 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.retrieval
 	$(BIN)/python -m tests.bench.pages
 	$(BIN)/python -m tests.bench.webrtc
+	$(BIN)/python -m tests.bench.soaking --minutes 2 --processes 1 2 4
+	$(BIN)/python -m tests.bench.soaking --minutes 2 --processes 1 2 4 --apart
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
-# do not read in ten rounds, outages of half a minute, two hundred clients that vanish. And what takes a network and
+# do not read in ten rounds, outages of half a minute, two hundred clients that vanish, half an hour of calls. And what takes a network and
 # minutes: a push to a platform, a rolling restart behind each proxy, a newcomer's two commands.
 soak: .venv/tests.stamp models .venv/system.stamp
 	THOROUGH=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
@@ -123,6 +125,7 @@ soak: .venv/tests.stamp models .venv/system.stamp
 	OUTAGE_S=30 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/outages/test_network.py $(ARGS)
 	CALLS_IN_A_ROW=5000 $(BIN)/python -m pytest -n 0 -s --timeout 7200 tests/realtime/webrtc/test_ends.py -k nothing_behind $(ARGS)
 	VANISHING_CLIENTS=200 $(BIN)/python -m pytest -n 0 -s --timeout 900 tests/server/test_vanishing.py $(ARGS)
+	$(BIN)/python -m tests.bench.soaking
 	$(call programs,nginx haproxy caddy)
 	$(BIN)/python -m pytest -n 0 -s tests/deploy/proxies.py $(ARGS)
 	tests/deploy/push.sh

@@ -36,6 +36,7 @@ lane_pending = Gauge("voiceapp_lane_pending", "Inference work that runs or waits
 event_loop_lag_seconds = Histogram(
     "voiceapp_event_loop_lag_seconds", "Lateness of a timer on the event loop", buckets=WAIT_BUCKETS
 )
+event_loop_tasks = Gauge("voiceapp_event_loop_tasks", "Tasks of asyncio that are not done")
 seats = Gauge("voiceapp_seats", "Seats for sessions in this process, by whether they are taken", ["state"])
 database_connections = Gauge(
     "voiceapp_database_connections",

@@ -41,6 +41,7 @@ async def test_a_conversation_is_counted_and_logged(product: Product) -> None:
         await talker.wait("response.done")
         during = scrape(product)
         assert during["voiceapp_sessions", "websocket"] == during["voiceapp_seats", "taken"] == 1
+        assert during["voiceapp_event_loop_tasks",] > before["voiceapp_event_loop_tasks",]
     row = (await product.row("select id from realtime_realtimesession where ended_at is not null"))["id"]
     after = scrape(product)
     assert after["voiceapp_sessions", "websocket"] == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -27,6 +29,7 @@ async def scrape(readiness: Readiness) -> bytes:
     # Without an await from here on: another scrape would read what is half set.
     metrics.build.info({"version": settings.VERSION})
     metrics.ready.set(is_ready)
+    metrics.event_loop_tasks.set(len(asyncio.all_tasks()))
     metrics.seats.labels("taken").set(seats().open_sessions)
     metrics.seats.labels("free").set(max(0, settings.MAX_SESSIONS - seats().open_sessions))
     if pool := getattr(connection, "pool", None):
