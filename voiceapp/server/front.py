@@ -1,8 +1,8 @@
-"""The outermost ASGI application: everything between the server and Django that any server can run.
+"""The outermost ASGI application: everything between the server and Django.
 
-It says who is calling, answers health probes, refuses what comes while stopping, limits bodies, writes one line per
-request, and tells the drain who is being served. A WebSocket passes through it once, at the handshake: `receive` is
-handed on untouched and `send` looks at the type only, so a message costs next to nothing here.
+It says who is calling, answers health probes, refuses what comes while stopping, writes one line per request, and tells
+the drain who is being served. A WebSocket passes through it once, at the handshake: `receive` is handed on untouched
+and `send` looks at the type only, so a message costs next to nothing here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from voiceapp.http.refusals import (
 from voiceapp.metrics import requests
 
 from .client_address import client_address, forwarded_scheme, is_operator
-from .limits import TOO_LARGE, Gate, LimitedBody, ServerLimits, declared_length
+from .limits import Gate, ServerLimits
 from .logs import log_request, path_of
 from .scrape import scrape
 
@@ -165,15 +165,7 @@ class Front:
             return
         try:
             with self._drain.work():
-                length = declared_length(scope)
-                if length == 0:
-                    await self._application(scope, receive, send)
-                    return
-                body = LimitedBody(scope, receive, send, self._limits)
-                if length is not None and length > body.allowed:
-                    await body.refuse(413, "InvalidParameter", TOO_LARGE.format(body.allowed))
-                else:
-                    await self._application(scope, body.receive, body.send)
+                await self._application(scope, receive, send)
         finally:
             if self._gate:
                 self._gate.release(address)

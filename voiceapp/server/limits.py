@@ -1,20 +1,15 @@
 """Limits of one client: connections, bytes, time.
 
-`ServerLimits` are the numbers, `Gate` counts connections, `LimitedBody` stands between a server and an application that
-reads a request's body. Header deadlines and connection counts need the server's own hooks and sit in its adapter.
+`ServerLimits` are the numbers, `Gate` counts connections; daphne's protocols hold requests to both.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import Counter
 from dataclasses import dataclass
 
 from django.conf import settings
 
-from voiceapp.http.error_responses import ErrorResponse, error_json
-from voiceapp.http.refusals import Message, Receive, Scope, Send, json_headers, request_id_of
 from voiceapp.http.roots import canonical
 
 BACKLOG = 1024
@@ -136,78 +131,3 @@ class Gate:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
-
-
-class LimitedBody:
-    """`receive` and `send` of one request, with a limit on its body's size and duration.
-
-    When a limit is passed this answers 413 or 408 itself, tells the application `http.disconnect`, and drops whatever
-    the application still says: an application needs to know nothing of it.
-    """
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: ServerLimits) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._limits = limits
-        self.allowed = limits.body_bytes_at(scope.get("path", ""))
-        self._deadline = asyncio.get_running_loop().time() + limits.body_timeout_s
-        self._received = 0
-        self._complete = False
-        self._answered = False
-        self.refused = False
-
-    async def receive(self) -> Message:
-        if self.refused:
-            return {"type": "http.disconnect"}
-        if self._complete:
-            return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            await self.refuse(408, "RequestTimeOut", TOO_SLOW.format(self._limits.body_timeout_s))
-            return {"type": "http.disconnect"}
-        if message["type"] == "http.request":
-            self._received += len(message.get("body", b""))
-            self._complete = not message.get("more_body", False)
-            if self._received > self.allowed:
-                await self.refuse(413, "InvalidParameter", TOO_LARGE.format(self.allowed))
-                return {"type": "http.disconnect"}
-        return message
-
-    async def send(self, message: Message) -> None:
-        if not self.refused:
-            self._answered = True
-            await self._send(message)
-
-    async def refuse(self, status: int, code: str, message: str) -> None:
-        """Answer in the application's place and end the connection, unless the answer has begun."""
-        self.refused = True
-        if self._answered:
-            return
-        request_id = request_id_of(self._scope)
-        body = error_json(self._scope.get("path", ""), ErrorResponse(status, code, message), request_id)
-        headers = [*json_headers(body, request_id), (b"connection", b"close")]
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
-        if status == 413:
-            await self._throw_away()
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _throw_away(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.linger_s):
-                while not self._complete and self._received < LINGER_BYTES:
-                    message = await self._receive()
-                    self._received += len(message.get("body", b""))
-                    self._complete = message["type"] != "http.request" or not message.get("more_body", False)
-
-
-def declared_length(scope: Scope) -> int | None:
-    """Content-Length as announced; None for a chunked body, 0 for none."""
-    headers = dict(scope["headers"])
-    if b"transfer-encoding" in headers:
-        return None
-    length = headers.get(b"content-length", b"0")
-    return int(length) if length.isdigit() else None
