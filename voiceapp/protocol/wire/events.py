@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field, fields
-from typing import ClassVar, Self, TypeVar
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Self, TypeVar
 
 from voiceapp.protocol.wire.reading import EventError, Fields, JsonObject, parse_fields, tidy
 
@@ -46,7 +47,22 @@ class ClientEvent:
         Raises:
             EventError: if a field is missing or of the wrong type.
         """
-        return cls(event_id=wire.event_id)
+        given = {
+            of.name: _READ_AS[str(of.type).removesuffix(" | None")](wire, of.name)
+            for of in fields(cls)
+            if of.name != "event_id" and (of.default is of.default_factory is MISSING or wire.has(of.name))
+        }
+        return cls(event_id=wire.event_id, **given)
+
+
+_READ_AS: dict[str, Callable[[Fields, str], Any]] = {
+    "str": Fields.string,
+    "int": Fields.count,
+    "bytes": Fields.base64,
+    "JsonObject": Fields.object,
+    "list[JsonObject]": Fields.objects,
+}
+"""Readers by the annotation of a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +72,6 @@ class SessionUpdate(ClientEvent):
     type = "session.update"
     session: JsonObject
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(session=wire.object("session"), event_id=wire.event_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioAppend(ClientEvent):
@@ -67,10 +79,6 @@ class AudioAppend(ClientEvent):
 
     type = "input_audio_buffer.append"
     audio: bytes
-
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(audio=wire.base64("audio"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +102,6 @@ class ImageAppend(ClientEvent):
     type = "input_image_buffer.append"
     image: str
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(image=wire.string("image"), event_id=wire.event_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCreate(ClientEvent):
@@ -108,14 +112,6 @@ class ItemCreate(ClientEvent):
     previous_item_id: str | None = None
     """Insert after this item; `root` inserts at the start; absent appends."""
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(
-            item=wire.object("item"),
-            previous_item_id=wire.maybe_string("previous_item_id"),
-            event_id=wire.event_id,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRetrieve(ClientEvent):
@@ -124,10 +120,6 @@ class ItemRetrieve(ClientEvent):
     type = "conversation.item.retrieve"
     item_id: str
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(item_id=wire.string("item_id"), event_id=wire.event_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDelete(ClientEvent):
@@ -135,10 +127,6 @@ class ItemDelete(ClientEvent):
 
     type = "conversation.item.delete"
     item_id: str
-
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(item_id=wire.string("item_id"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,15 +138,6 @@ class ItemTruncate(ClientEvent):
     content_index: int = 0
     audio_end_ms: int
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(
-            item_id=wire.string("item_id"),
-            content_index=wire.count("content_index", default=0),
-            audio_end_ms=wire.count("audio_end_ms"),
-            event_id=wire.event_id,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCreate(ClientEvent):
@@ -168,10 +147,6 @@ class ResponseCreate(ClientEvent):
     response: JsonObject = field(default_factory=dict)
     """Overrides of the session's settings, for this response only."""
 
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(response=wire.maybe_object("response") or {}, event_id=wire.event_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseCancel(ClientEvent):
@@ -179,10 +154,6 @@ class ResponseCancel(ClientEvent):
 
     type = "response.cancel"
     response_id: str | None = None
-
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(response_id=wire.maybe_string("response_id"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,10 +163,6 @@ class RemindersRestore(ClientEvent):
     type = "session.reminders.restore"
     reminders: list[JsonObject]
     """Each with the time that is left of it; one whose time has passed meanwhile is due in 0 ms."""
-
-    @classmethod
-    def from_wire(cls, wire: Fields) -> Self:
-        return cls(reminders=wire.objects("reminders"), event_id=wire.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +192,7 @@ def client_event_of(message: Fields) -> ClientEvent:
     """
     kind = message.message.get("type")
     if kind == AudioAppend.type:  # fifty a second: no walk over a long string of base64
-        return AudioAppend.from_wire(message)
+        return AudioAppend(audio=message.base64("audio"), event_id=message.event_id)
     message = tidy(message)
     cls = CLIENT_EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:

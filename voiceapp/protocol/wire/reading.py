@@ -39,6 +39,9 @@ class Fields:
     message: JsonObject
     event_id: str | None
 
+    def has(self, name: str) -> bool:
+        return self.message.get(name) is not None
+
     def object(self, name: str) -> JsonObject:
         return self._need(name, self.maybe_object(name))
 
@@ -57,12 +60,9 @@ class Fields:
     def maybe_string(self, name: str) -> str | None:
         return self._maybe(name, str, "a string")
 
-    def count(self, name: str, default: int | None = None) -> int:
+    def count(self, name: str) -> int:
         """A number from 0; a fraction, which JavaScript clocks give, is cut off."""
-        value = self.message.get(name)
-        if value is None:
-            value = default
-        self._need(name, value)
+        value = self._need(name, self.message.get(name))
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._refuse(name, "invalid_type", f"'{name}' must be an integer.")
         if not 0 <= value <= 2**53:  # the largest integer that a JavaScript client can hold
