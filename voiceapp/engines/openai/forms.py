@@ -26,8 +26,9 @@ class MultipartForm:
         self.add_content(name, path.name, kind, path.read_bytes())
 
     def add_content(self, name: str, file_name: str, kind: str, content: bytes) -> None:
-        """A file that is not on a disk; `file_name` and `kind` are ours."""
-        self._parts.append((f'name="{name}"; filename="{file_name}"\r\nContent-Type: {kind}', content))
+        """A file that is not on a disk, or without `file_name` a field of some kind; both are ours."""
+        of_file = f'; filename="{file_name}"' if file_name else ""
+        self._parts.append((f'name="{name}"{of_file}\r\nContent-Type: {kind}', content))
 
     def body(self) -> bytes:
         return b"".join(self._pieces())

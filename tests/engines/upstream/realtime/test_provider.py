@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from voiceapp.engines.interfaces import Call
-from voiceapp.engines.upstream.realtime.connection import Dialler
+from voiceapp.engines.upstream.realtime.connection import Dialler, ServedModel
 from voiceapp.engines.upstream.realtime.media import MAX_ANSWER_BYTES
 from voiceapp.engines.upstream.realtime.provider import UpstreamRealtime
 from voiceapp.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
@@ -105,7 +105,7 @@ async def test_a_socket_follows_no_redirect() -> None:
     application.router.add_get("/{path:.*}", answer)
     async with TestServer(application) as server:
         base_url = str(server.make_url("/"))
-        dialler = Dialler(ws_url=base_url, api_key=KEY, model="their-model", settings="UPSTREAM", headers={})
+        dialler = Dialler(ServedModel(base_url=base_url, api_key=KEY, name="their-model"))
         with pytest.raises(EngineUnavailable):
             await dialler.dial(Call(session_id="sess_1", model="upstream"))
         await dialler.close()

@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
@@ -235,32 +236,39 @@ class ServiceConnection:
                 raise ServiceLost(self._socket.close_code or LOST)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """A realtime model at a service, and how it is reached."""
+
+    base_url: str
+    """What comes before `/api/v1`, or before `/realtime` with OpenAI's dialect; several with commas between."""
+    ws_url: str = ""
+    """The same for WebSockets, where they have an address of their own."""
+    api_key: str = field(repr=False)
+    name: str
+    """The name that the service knows; empty for the caller's own spelling."""
+    dialect: str = NATIVE
+    """One of `catalogue.servers.DIALECTS`."""
+    transcription_model: str = ""
+    """The service's; empty for the one that a caller names."""
+    timeout_s: float = 15.0
+    """Timeout of the exchange of an offer, in which the service gathers its candidates."""
+    settings: str = "UPSTREAM"
+    """Prefix of its settings."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of each request."""
+
+
 class Dialler:
     """Dials one model of a service. Connections belong to the event loop that dials."""
 
-    def __init__(
-        self,
-        *,
-        ws_url: str,
-        api_key: str,
-        model: str,
-        settings: str,
-        headers: Mapping[str, str],
-        dialect: str = NATIVE,
-        transcription_model: str = "",
-    ) -> None:
-        """`ws_url` is what comes before the path of `dialect`, one of `catalogue.servers.DIALECTS`, or several of them
-        with commas between; `model` is the service's name, empty for the caller's own spelling; `settings` is the
-        prefix of its settings, and `headers` are further ones; `transcription_model` is the service's, empty for the
-        one that a caller names."""
-        self._dialect = dialect
-        self._transcription_model = transcription_model
-        self._addresses = Addresses(ws_url)
-        self._path = PATH if dialect == NATIVE else OPENAI_PATH
-        self._api_key = api_key
-        self._headers = {**(OLDER_DIALECT if dialect == NATIVE else {}), **headers}
+    def __init__(self, model: ServedModel) -> None:
         self._model = model
-        self._settings = settings
+        self._settings = model.settings
+        self._is_native = model.dialect == NATIVE
+        self._addresses = Addresses(model.ws_url or model.base_url)
+        self._path = PATH if self._is_native else OPENAI_PATH
+        self._headers = {**(OLDER_DIALECT if self._is_native else {}), **model.headers}
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
     async def dial(self, call: Call) -> ServiceConnection:
@@ -272,20 +280,20 @@ class Dialler:
             EngineRefused: it does not have the model, or does not accept the session.
         """
         socket = await self._connected(self._query(call))
-        if self._dialect == NATIVE:
-            return ServiceConnection(socket, self._api_key)
-        connection = ServiceConnection(socket, self._api_key, self._codec(call))
+        if self._is_native:
+            return ServiceConnection(socket, self._model.api_key)
+        connection = ServiceConnection(socket, self._model.api_key, self._codec(call))
         await self._require_begun(connection, call)
         return connection
 
     async def join(self, call_id: str) -> ServiceConnection:
         """A connection that has joined a call of the service, in its own dialect. Raises what `dial` raises."""
-        return ServiceConnection(await self._connected({"call_id": call_id}), self._api_key)
+        return ServiceConnection(await self._connected({"call_id": call_id}), self._model.api_key)
 
     async def _connected(self, query: Mapping[str, str]) -> aiohttp.ClientWebSocketResponse:
         headers = dict(self._headers)
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
+        if key := self._model.api_key:
+            headers["Authorization"] = f"Bearer {key}"
         try:
             async with asyncio.timeout(DIAL_S):
                 return await self._addresses.ask(
@@ -335,8 +343,8 @@ class Dialler:
             raise
 
     def _query(self, call: Call) -> dict[str, str]:
-        model = self._model or call.model
-        if self._dialect == NATIVE:
+        model = self._model.name or call.model
+        if self._is_native:
             query = {"model": model, "time_zone": call.time_zone}
             return query | {"intent": "transcription"} if call.listens_only else query
         # Hosted services take no model beside the intent: the settings name what transcribes.
@@ -345,7 +353,7 @@ class Dialler:
     def _codec(self, call: Call) -> OpenAICodec:
         service = OpenAIService(
             listens_only=call.listens_only,
-            transcription_model=self._transcription_model,
+            transcription_model=self._model.transcription_model,
             input_rate_hz=call.input_rate_hz,
         )
         return OpenAICodec(service, call.session_id)
@@ -379,7 +387,8 @@ class Dialler:
             return refused
         if status == 404:
             return ModelNotThere(
-                "The service that runs this model does not have it.", remedy=f"Check {self._settings}_REALTIME_MODEL."
+                "The service that runs this model does not have it.",
+                remedy=f"Check {self._settings}_REALTIME_MODEL.",
             )
         if status in (408, 504):
             return EngineTimeout("The service that runs this model did not answer in time.")

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
 import aiohttp
 
 from voiceapp.engines.interfaces import Provider
 from voiceapp.engines.openai.client import RemoteServer, read
+from voiceapp.engines.openai.forms import MultipartForm
+from voiceapp.engines.upstream.realtime.connection import ServedModel
 from voiceapp.errors import EngineRefused, EngineUnavailable, NotFound
 from voiceapp.protocol.openai_realtime.asking import call_there
 
@@ -28,40 +29,20 @@ CALL_GONE = "The service that holds this call has it no more."
 MAX_ANSWER_BYTES = 64 * 1024
 GRANT_HEADERS = {"x-service-rtc-transport": "moq", "x-dashscope-rtc-transport": "moq"}
 GRANT_FIELDS = {"sid": str, "aoqTokenForClient": str, "clientRelayEndpoints": list}
-ANSWER_TIMEOUT_S = 15.0
-"""Timeout of the whole exchange, in which the service gathers its candidates."""
 
 
 class MediaRelay(Provider):
     """A realtime model of another service, for callers who reach its media themselves."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str,
-        model: str,
-        timeout_s: float = ANSWER_TIMEOUT_S,
-        settings: str = "UPSTREAM",
-        headers: Mapping[str, str] = MappingProxyType({}),
-        transcription_model: str = "",
-    ) -> None:
-        """`base_url` is what comes before `/api/v1`, or before `/realtime` with OpenAI's dialect; `model` is the name
-        that the service knows, empty for the caller's own spelling; `settings` is the prefix of its settings, and
-        `headers` go with each request; `transcription_model` is the service's, empty for the one
-        that a caller names."""
+    def __init__(self, model: ServedModel) -> None:
+        self._model = model
         self._server = RemoteServer(
             title="service that runs this model",
-            settings=settings,
-            base_url=base_url,
-            api_key=api_key,
-            timeout_s=timeout_s,
+            settings=model.settings,
+            base_url=model.base_url,
+            api_key=model.api_key,
+            timeout_s=model.timeout_s,
         )
-        self._api_key = api_key
-        self._model = model
-        self._timeout_s = timeout_s
-        self._headers = dict(headers)
-        self._transcription_model = transcription_model
 
     async def relay_offer(self, offer_sdp: str, model: str) -> str:
         """The service's answer to an offer, as it stands. Cancelling closes the connection.
@@ -120,15 +101,15 @@ class MediaRelay(Provider):
         accept: str = "",
     ) -> tuple[bytes, str]:
         """Return the response to a request about a session, of at most MAX_ANSWER_BYTES, and its `Location`."""
-        address = f"{path}?{urlencode({'model': self._model or model})}"
+        address = f"{path}?{urlencode({'model': self._model.name or model})}"
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._model.timeout_s):
                 response = await self._server.post(
                     address,
                     body,
                     accept=accept or content_type,
                     content_type=content_type,
-                    headers={**self._headers, **headers},
+                    headers={**self._model.headers, **headers},
                 )
                 location = response.headers.get("Location", "")
                 try:
@@ -152,9 +133,11 @@ class MediaRelay(Provider):
             EngineTimeout: it takes too long.
             EngineRefused: it does not take this offer.
         """
-        session = {**call_there(opening, self._transcription_model), "model": self._model or model}
-        body, content_type = _form(sdp=(SDP_TYPE, offer_sdp), session=("application/json", json.dumps(session)))
-        answer, location = await self._exchange(model, body, content_type, path=CALLS, accept=SDP_TYPE)
+        session = {**call_there(opening, self._model.transcription_model), "model": self._model.name or model}
+        form = MultipartForm({})
+        form.add_content("sdp", "", SDP_TYPE, offer_sdp.encode())
+        form.add_content("session", "", "application/json", json.dumps(session).encode())
+        answer, location = await self._exchange(model, form.body(), form.content_type, path=CALLS, accept=SDP_TYPE)
         return self._description(answer), location.rpartition("/")[2]
 
     async def hang_up_call(self, call_id: str) -> None:
@@ -171,14 +154,4 @@ class MediaRelay(Provider):
 
     def _is_leaking(self, text: str) -> bool:
         """True when our key is in it."""
-        return bool(self._api_key) and self._api_key in text
-
-
-def _form(**fields: tuple[str, str]) -> tuple[bytes, str]:
-    """A form of fields, each of a media type, and its own media type."""
-    boundary = uuid4().hex
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\nContent-Type: {media_type}\r\n\r\n{text}\r\n'
-        for name, (media_type, text) in fields.items()
-    ]
-    return f"{''.join(parts)}--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
+        return bool(self._model.api_key) and self._model.api_key in text

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
+from typing import Any
 
 from voiceapp.engines.interfaces import CLAIM_S, Call, Voice
-from voiceapp.engines.upstream.realtime.connection import NATIVE, Dialler, ServiceConnection, ServiceLost
-from voiceapp.engines.upstream.realtime.media import ANSWER_TIMEOUT_S, CALL_GONE, MediaRelay
+from voiceapp.engines.upstream.realtime.connection import NATIVE, Dialler, ServedModel, ServiceConnection, ServiceLost
+from voiceapp.engines.upstream.realtime.media import CALL_GONE, MediaRelay
 from voiceapp.engines.upstream.realtime.session import UpstreamSession
 from voiceapp.errors import EngineRefused, EngineTimeout, EngineUnavailable, NotFound
 from voiceapp.protocol.forwarded.reading import written
@@ -59,42 +59,12 @@ class UpstreamRealtime(MediaRelay):
     voices: Sequence[Voice] = ()
     default_voice = ""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str,
-        model: str,
-        dialect: str = NATIVE,
-        transcription_model: str = "",
-        timeout_s: float = ANSWER_TIMEOUT_S,
-        ws_url: str = "",
-        settings: str = "UPSTREAM",
-        headers: Mapping[str, str] = MappingProxyType({}),
-        session_limit_s: float = 0.0,
-    ) -> None:
-        """See `MediaRelay` and `Dialler`. `ws_url` takes the place of `base_url` for WebSockets; `session_limit_s` is
-        the longest session of the service, 0 without a limit."""
-        super().__init__(
-            base_url=base_url,
-            api_key=api_key,
-            model=model,
-            timeout_s=timeout_s,
-            settings=settings,
-            headers=headers,
-            transcription_model=transcription_model,
-        )
-        self._is_native = dialect == NATIVE
+    def __init__(self, *, model: str, session_limit_s: float = 0.0, **about: Any) -> None:
+        """`session_limit_s` is the service's longest session, 0 without a limit; for the rest see `ServedModel`."""
+        served = ServedModel(name=model, **about)
+        super().__init__(served)
         self._session_limit_s = session_limit_s
-        self._dialler = Dialler(
-            ws_url=ws_url or base_url,
-            api_key=api_key,
-            model=model,
-            settings=settings,
-            headers=headers,
-            dialect=dialect,
-            transcription_model=transcription_model,
-        )
+        self._dialler = Dialler(served)
         self._prepared: dict[str, ServiceConnection] = {}
         """Connections that were dialled before their session began, by its id."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -127,7 +97,7 @@ class UpstreamRealtime(MediaRelay):
         """See `RealtimeModel`; `others` are services that the conversation may go on with. Services of OpenAI's family
         are always sent settings, if only to ask for the caller's words, and send a reply faster than it is heard."""
         services = (self, *others)
-        are_native = all(service._is_native for service in services)
+        are_native = all(service._model.dialect == NATIVE for service in services)
         if not are_native:
             call = replace(call, opening={"input_audio_transcription": {}, **call.opening})
         limits_s = [service._session_limit_s for service in services if service._session_limit_s]
