@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("DEBUG", "1")
 # Quick, and the same each time; tests of the neural voice ask for it.
 os.environ.setdefault("DEFAULT_VOICE", "en-us")
+os.environ.setdefault("TURN_BUDGET_MS", "0")
 
 from voiceapp.settings import *  # noqa: F403
 

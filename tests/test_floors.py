@@ -19,7 +19,7 @@ ROOMS: dict[float, str] = {
     3: "realtime speech generation retrieval images pages",
     2: "tasks webhooks health ice relays",
     1: "engines accounts agents leases",
-    0.5: "http catalogue database event_loops outbound disk drain memory metrics sealing settings storage tracing",
+    0.5: "http catalogue database event_loops load outbound disk drain memory metrics sealing settings storage tracing",
     0: "protocol errors formats",
 }
 """The rooms of `voiceapp/`, by floor. A new one has to be given a place here and in CONTRIBUTING.md."""

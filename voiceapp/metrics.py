@@ -11,6 +11,8 @@ from typing import NoReturn
 
 from prometheus_client import Counter, Gauge, Histogram, Info
 
+from voiceapp.load import load
+
 REPLY_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 """Seconds: finer where a caller notices."""
 WAIT_BUCKETS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -38,6 +40,7 @@ event_loop_lag_seconds = Histogram(
 )
 event_loop_tasks = Gauge("voiceapp_event_loop_tasks", "Tasks of asyncio that are not done")
 seats = Gauge("voiceapp_seats", "Seats for sessions in this process, by whether they are taken", ["state"])
+admission_room = Gauge("voiceapp_admission_room", "Sessions that may begin at once, by MAX_SESSIONS and TURN_BUDGET_MS")
 database_connections = Gauge(
     "voiceapp_database_connections",
     "Connections to PostgreSQL that this process has open, those of them that are idle, and requests that wait for one",
@@ -63,4 +66,6 @@ async def measure_lag() -> NoReturn:
     while True:
         due = time.monotonic() + LAG_PERIOD_S
         await asyncio.sleep(LAG_PERIOD_S)
-        event_loop_lag_seconds.observe(max(0.0, time.monotonic() - due))
+        lag_s = max(0.0, time.monotonic() - due)
+        event_loop_lag_seconds.observe(lag_s)
+        load().loop_waited(lag_s)

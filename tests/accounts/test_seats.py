@@ -14,6 +14,7 @@ from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import Rates
 from voiceapp.accounts.seats import Check, Seat, SeatRules, Seats
 from voiceapp.errors import Throttled
+from voiceapp.load import AHEAD, Load
 
 RULES = SeatRules(
     total=100,
@@ -37,7 +38,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class House:
-    def __init__(self, **changes: int) -> None:
+    def __init__(self, budget_ms: float = 0, **changes: int) -> None:
         self.now = 5000.0
         self.in_others: Sequence[str] = ()
         """Addresses of the sessions that other processes hold."""
@@ -47,13 +48,18 @@ class House:
         self.written_after = 0
         """After so many looks, the ends of those sessions are written."""
         self.begun = Rates(clock=lambda: self.now)
+        self.load = Load(budget_ms, 1, clock=lambda: self.now)
         self.seats = Seats(
-            dataclasses.replace(RULES, **changes), shared=lambda: self, begun=self.begun, clock=lambda: self.now
+            dataclasses.replace(RULES, **changes),
+            load=self.load,
+            shared=lambda: self,
+            begun=self.begun,
+            clock=lambda: self.now,
         )
 
-    async def take(self, caller: Caller, address: str = "192.0.2.1") -> Seat:
-        await self.seats.check(caller, address)
-        seat = self.seats.seat(caller, address)
+    async def take(self, caller: Caller, address: str = "192.0.2.1", *, runs_here: bool = True) -> Seat:
+        await self.seats.check(caller, address, runs_here=runs_here)
+        seat = self.seats.seat(caller, address, runs_here=runs_here)
         await seat.take()
         return seat
 
@@ -109,6 +115,20 @@ async def test_it_admits_everybody_up_to_the_server_limit() -> None:
         assert (await house.refusal(caller)).code == "Throttling.Concurrency"
     seat.release()
     await house.take(GUEST, "192.0.2.1")
+
+
+async def test_measured_load_takes_places_as_others_do_but_not_those_of_sessions_of_other_services() -> None:
+    house = House(budget_ms=1000)
+    held = [await house.take(member(number), "") for number in range(AHEAD)]
+    assert house.seats.room == 0
+    assert (await house.refusal(member(9))).http_status == 503
+    assert [house.seats.wait(member(number), "") for number in (20, 21)] == [1, 2]
+    await house.take(member(9), "", runs_here=False)
+    assert house.seats.room == 0
+    held.pop().release()
+    assert [house.seats.wait(member(number), "") for number in (20, 21)] == [0, 1]
+    await house.refusal(member(9))
+    await house.take(member(20), "")
 
 
 async def test_it_counts_a_seat_released_twice_once() -> None:

@@ -20,6 +20,8 @@ STAGES = ("end_of_turn_ms", "recognition_ms", "first_token_ms", "first_audio_ms"
 @dataclass(frozen=True, slots=True)
 class Conversation:
     callers: int
+    refused: int
+    """Of the callers; the others had places, and all else is of them."""
     begin_over_s: float
     """Within which they began to talk; 0: together."""
     turns: int
@@ -53,9 +55,11 @@ def conversation(
     turns = [turn for caller in everybody for turn in caller.turns]
     times = [turn.answered_ms for turn in turns if turn.answered_ms is not None]
     pings = [ping for caller in everybody for ping in caller.pings_ms]
-    minutes = (after.at - before.at) / 60 * len(everybody)
+    refused = sum(caller.is_refused for caller in everybody)
+    minutes = (after.at - before.at) / 60 * (len(everybody) - refused)
     return Conversation(
         callers=len(everybody),
+        refused=refused,
         begin_over_s=begin_over_s,
         turns=len(turns),
         answered=len(times),
@@ -113,14 +117,15 @@ def print_machine(facts: dict[str, Any], source: str) -> None:
 def print_conversations(found: Sequence[Conversation]) -> None:
     print("Voice to voice, from the last speech sample sent to the first sound of the answer")
     print(
-        "sessions  begin over s  turns  p50 ms  p95 ms  ended early  heard early  unanswered  errors   WER %  "
+        "sessions  refused  begin over s  turns  p50 ms  p95 ms  ended early  heard early  unanswered  errors   WER %  "
         "CPU s/min  ping p99 ms"
     )
     for row in found:
         print(
-            f"{row.callers:8d} {row.begin_over_s:13.0f} {row.turns:6d} {row.p50_ms:7.0f} {row.p95_ms:7.0f} "
-            f"{row.early_ends:12d} {row.early_answers:12d} {row.unanswered:11d} {row.errors:7d} "
-            f"{row.word_error_percent:7.1f} {row.cpu_s_per_session_minute:10.2f} {row.ping_p99_ms:12.1f}"
+            f"{row.callers:8d} {row.refused:8d} {row.begin_over_s:13.0f} {row.turns:6d} "
+            f"{row.p50_ms:7.0f} {row.p95_ms:7.0f} {row.early_ends:12d} {row.early_answers:12d} {row.unanswered:11d} "
+            f"{row.errors:7d} {row.word_error_percent:7.1f} {row.cpu_s_per_session_minute:10.2f} "
+            f"{row.ping_p99_ms:12.1f}"
         )
     print("\nStages, ms after the last speech frame that voice detection saw (p50 / p95)")
     print("sessions" + "".join(f"{stage.removesuffix('_ms').replace('_', ' '):>18}" for stage in STAGES))

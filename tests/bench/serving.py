@@ -19,6 +19,7 @@ ENVIRONMENT = {
     "LOG_LEVEL": "INFO",
     "DEFAULT_VOICE": "",
     "MAX_SESSIONS": "1000",
+    "TURN_BUDGET_MS": os.environ.get("TURN_BUDGET_MS", "0"),
     "MAX_SESSIONS_PER_ACCOUNT": "1000",
     "MAX_CONNECTIONS_PER_ADDRESS": "1000",
     "RATE_LIMITS": "default=off",

@@ -10,11 +10,13 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import numpy as np
 import websockets
 from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidStatus
 
 from tests.bench.clips import RATE_HZ, Clip
 
@@ -70,10 +72,20 @@ class Caller:
         """Answers under way."""
         self._turn: Turn | None = None
         self.turns: list[Turn] = []
+        self.is_refused = False
+        """By a server that has as many callers as it can."""
         self.pings_ms: list[float] = []
 
     async def talk(self, clips: Sequence[Clip], *, after_s: float = 0.0) -> None:
         await asyncio.sleep(after_s)
+        try:
+            await self._talk(clips)
+        except InvalidStatus as refused:
+            if refused.response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            self.is_refused = True
+
+    async def _talk(self, clips: Sequence[Clip]) -> None:
         async with websockets.connect(
             self._url, additional_headers={"Authorization": f"Bearer {self._key}"}, ping_interval=None
         ) as socket:

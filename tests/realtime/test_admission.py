@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.request
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pytest_django.fixtures import Settings
 from websockets.exceptions import InvalidStatus
 
 from tests.conftest import Member
+from tests.ports import free_udp_port
 from tests.realtime.conftest import Serve
 from tests.realtime.doors import (
     LET_IN,
@@ -37,6 +42,7 @@ UPSTREAM = {"UPSTREAM_BASE_URL": "http://127.0.0.1:9", "UPSTREAM_API_KEY": "secr
 """A service that nobody reaches: who gets so far was not refused here."""
 BAD_KEY = (401, "InvalidApiKey", "Invalid API-key provided.")
 BUSY = "Throttling.Concurrency"
+OURS = [knock for door, knock in OF_PROGRAMS.items() if not door.startswith("forwarded")]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +79,13 @@ async def by_all(product: Product, offer: str, model: str | None = "voice") -> d
 
 def everywhere(outcomes: dict[str, Outcome], status: int, code: str, message: str) -> None:
     assert outcomes == dict.fromkeys(outcomes, (status, code, message))
+
+
+def room(product: Product) -> float:
+    """How many sessions may begin at once, as Prometheus is told."""
+    with urllib.request.urlopen(f"{product.origin}/metrics", timeout=30) as response:
+        families = text_string_to_metric_families(response.read().decode())
+        return next(each.samples[0].value for each in families if each.name == "voiceapp_admission_room")
 
 
 async def holding(calls: AsyncExitStack, url: str, visitor: Visitor) -> Talker:
@@ -287,6 +300,39 @@ async def test_guests_of_an_address_of_all_addresses_and_within_an_hour(product:
             *(429, "Throttling.RateQuota"),
             "Guests may begin 1 conversations an hour from one address. Try again later, or sign in.",
         )
+
+
+async def test_a_server_whose_turns_wait_too_long(serve: Serve, offer: str) -> None:
+    """Any lateness of its event loop is too long for this budget; one session it holds always."""
+    tight = {"AOQ_PORT": str(free_udp_port()), "VOICE_THREADS": "1", "TURN_BUDGET_MS": "0.000001"}
+    product = serve(**UPSTREAM, PUBLIC_PAGE="guest", **tight)
+    visitor, good = await guest(product), product.keys["good"]
+
+    async def waits() -> list[dict[str, Any]]:
+        async with (
+            aiohttp.ClientSession(headers=visitor.headers) as page,
+            page.get(f"{product.origin}/voice/config?waits=1") as response,
+        ):
+            reasons: list[dict[str, Any]] = (await response.json())["reasons"]
+            return [{name: reason[name] for name in ("code", "position")} for reason in reasons]
+
+    async with asyncio.timeout(PATIENCE_S):  # until it has measured something
+        while await asyncio.to_thread(room, product) > 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    async with AsyncExitStack() as calls:
+        await holding(calls, product.url, program(good))
+        outcomes = await by_programs(product, good, offer) | await by_page(product, visitor, offer)
+        assert await waits() == [{"code": "at_capacity", "position": 1}]
+        assert await asyncio.to_thread(room, product) == 0
+    theirs = {outcomes.pop(door)[1] for door in list(outcomes) if door.startswith("forwarded")}
+    assert theirs == {"ModelUnavailable"}, "refused for load of ours, which they do not add to"
+    everywhere(outcomes, 503, BUSY, "This server is at capacity: too many conversations are open. Try again shortly.")
+    async with asyncio.timeout(PATIENCE_S):
+        for knock, caller in ((page_socket, visitor), *((knock, program(good)) for knock in OURS)):
+            while (outcome := await knock(product, caller, "voice", offer)) != LET_IN:
+                assert outcome[1] == BUSY  # until the server has seen that the one before left
+                await asyncio.sleep(0.05)
+        assert await waits() == []
 
 
 async def test_a_server_that_stops(serve: Serve, offer: str) -> None:

@@ -24,6 +24,7 @@ from voiceapp.accounts.addresses import neighbourhood
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import Rate, Rates, rates
 from voiceapp.errors import Throttled
+from voiceapp.load import Load, load
 
 T = TypeVar("T")
 
@@ -117,13 +118,14 @@ class AgentSeats:
 class Seat:
     """A caller's seat: theirs from `take` to `release`. As a context manager it releases itself."""
 
-    def __init__(self, seats: Seats, caller: Caller, address: str, agent: AgentSeats | None) -> None:
+    def __init__(self, seats: Seats, caller: Caller, address: str, agent: AgentSeats | None, runs_here: bool) -> None:
         self.lifetime_s = seats.lifetime_s(caller)
         """After how many seconds the session must end."""
         self._seats = seats
         self._caller = caller
         self._address = address
         self._agent = agent
+        self._runs_here = runs_here
         self._give_back: Callable[[], None] | None = None
         self._leave_agent: Callable[[], None] | None = None
 
@@ -134,7 +136,7 @@ class Seat:
             Throttled: if a limit is reached; nothing has been counted then.
         """
         if self._give_back is None:
-            self._give_back = await self._seats.take(self._caller, self._address)
+            self._give_back = await self._seats.take(self._caller, self._address, self._runs_here)
             try:
                 await self.move(self._agent)
             except BaseException:
@@ -184,6 +186,7 @@ class Seats:
         self,
         rules: SeatRules,
         *,
+        load: Load | None = None,
         shared: Callable[[], SharedSeats] = Alone,
         begun: Rates | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -191,9 +194,12 @@ class Seats:
         """`begun` counts how often guests of an address begin."""
         self._clock = clock
         self._rules = rules
+        self._load = load or Load(0, 1)
         self._shared = shared
         self._begun = begun or Rates()
         self._open = 0
+        self._here = 0
+        """Of those that are open, those whose models run on this server."""
         self._guests = 0
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by address too; holders of none are not kept."""
@@ -204,34 +210,42 @@ class Seats:
     def open_sessions(self) -> int:
         return self._open
 
+    @property
+    def room(self) -> int:
+        """Sessions that may begin at once."""
+        return max(0, self._free(runs_here=True))
+
     def lifetime_s(self, caller: Caller) -> int:
         """Return the longest duration of a session of this caller."""
         if caller.limits:
             return caller.limits.session_s
         return self._rules.guest_lifetime_s if caller.is_guest else self._rules.lifetime_s
 
-    def seat(self, caller: Caller, address: str, agent: AgentSeats | None = None) -> Seat:
-        """A seat to be taken by `caller` from an Internet `address` (empty: unknown, counted as one address)."""
-        return Seat(self, caller, address, agent)
+    def seat(self, caller: Caller, address: str, agent: AgentSeats | None = None, *, runs_here: bool = True) -> Seat:
+        """A seat to be taken by `caller` from an Internet `address` (empty: unknown, counted as one address).
 
-    async def check(self, caller: Caller, address: str) -> None:
+        A session `runs_here` if this server's own load counts for it.
+        """
+        return Seat(self, caller, address, agent, runs_here)
+
+    async def check(self, caller: Caller, address: str, *, runs_here: bool = True) -> None:
         """Check that a seat could be taken now, without taking it.
 
         Raises:
             Throttled: if a limit is reached.
         """
-        self._check(caller, address)
+        self._check(caller, address, runs_here)
         await _patiently(lambda: self._look(caller, address))
 
-    async def take(self, caller: Caller, address: str) -> Callable[[], None]:
+    async def take(self, caller: Caller, address: str, runs_here: bool = True) -> Callable[[], None]:
         """Count a seat; returns what gives it back. Call that once.
 
         Raises:
             Throttled: if a limit is reached; nothing has been counted then.
         """
-        self._check(caller, address)  # a full process refuses without asking for the others
+        self._check(caller, address, runs_here)  # a full process refuses without asking for the others
         with ExitStack() as taken:
-            taken.callback(self._count(caller, address))  # first: two callers never get the same seat
+            taken.callback(self._count(caller, address, runs_here))  # first: two callers never get the same seat
             check = partial(self._check_shared, caller, address)
             taken.callback(await _patiently(lambda: self._shared().hold(caller, address, check)))
             if caller.is_guest:
@@ -250,7 +264,7 @@ class Seats:
     def wait(self, caller: Caller, address: str) -> int:
         """Return the position at which a page waits for a seat, from 1, and hold its place for PLACE_S. 0: it need not
         wait, or too many do."""
-        missing, who = max(self._missing(caller)), _who(caller)
+        missing, who = max(self._missing(caller, runs_here=True)), _who(caller)
         if missing <= 0:
             return 0
         place = _Place(_place(caller, address) if caller.is_guest else "", self._clock() + PLACE_S)
@@ -261,7 +275,7 @@ class Seats:
         self._places[who] = place
         return missing
 
-    def _missing(self, caller: Caller) -> tuple[int, int]:
+    def _missing(self, caller: Caller, runs_here: bool) -> tuple[int, int]:
         """Return how many seats are missing for one more of this caller behind those who wait before them: of all, and
         of those for guests."""
         now, rules = self._clock(), self._rules
@@ -272,9 +286,13 @@ class Seats:
         guests = sum(bool(place.of_guest) for place in before)
         able = min(guests, max(0, rules.guests_total - self._guests))  # the others keep no member out
         return (
-            self._open + len(before) - guests + able + 1 - rules.total,
+            len(before) - guests + able + 1 - self._free(runs_here),
             self._guests + guests + 1 - rules.guests_total if caller.is_guest else 0,
         )
+
+    def _free(self, runs_here: bool) -> int:
+        free = self._rules.total - self._open
+        return min(free, self._load.most_sessions(self._here) - self._here) if runs_here else free
 
     async def _look(self, caller: Caller, address: str) -> None:
         self._check_shared(caller, address, await self._shared().open_seats(caller))
@@ -284,9 +302,9 @@ class Seats:
         place = neighbourhood(address)
         self._check_counts(caller, len(taken), sum(neighbourhood(other) == place for other in taken))
 
-    def _check(self, caller: Caller, address: str) -> None:
+    def _check(self, caller: Caller, address: str, runs_here: bool) -> None:
         """Check the limits by what this process knows."""
-        of_all, of_guests = self._missing(caller)
+        of_all, of_guests = self._missing(caller, runs_here)
         if of_all > 0:
             full = _full("This server is at capacity: too many conversations are open. Try again shortly.")
             full.http_status = 503  # for which proxies, and servers with several addresses, ask another process
@@ -317,17 +335,19 @@ class Seats:
                 "End one of them first, or sign in."
             )
 
-    def _count(self, caller: Caller, address: str) -> Callable[[], None]:
+    def _count(self, caller: Caller, address: str, runs_here: bool) -> Callable[[], None]:
         guests = int(caller.is_guest)
         holders = [_account(caller), *([_place(caller, address)] if guests else [])]
         self._places.pop(_who(caller), None)
         self._open += 1
+        self._here += runs_here
         self._guests += guests
         for holder in holders:
             self._held[holder] += 1
 
         def uncount() -> None:
             self._open -= 1
+            self._here -= runs_here
             self._guests -= guests
             for holder in holders:
                 self._held[holder] -= 1
@@ -375,4 +395,4 @@ def _full(message: str) -> Throttled:
 @functools.cache
 def seats() -> Seats:
     """The seats of this process, by the settings."""
-    return Seats(SeatRules.from_settings(), shared=_shared, begun=rates())
+    return Seats(SeatRules.from_settings(), load=load(), shared=_shared, begun=rates())

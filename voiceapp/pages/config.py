@@ -81,7 +81,7 @@ async def _prospects(
     try:
         caller = await find_caller()
         servers = ice.ice_servers(caller.label, limit_s)
-        await seats().check(caller, address_of_request(request))
+        await seats().check(caller, address_of_request(request), runs_here=not cards or cards[0].runs_here)
     except Throttled as full:
         # Room for one more conversation comes by itself; a guest's hour does not pass while they wait in line.
         code = "at_capacity" if full.code == CONCURRENCY else "guest_limit"

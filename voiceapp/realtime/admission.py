@@ -121,8 +121,8 @@ async def admit(
         raise EngineUnavailable(reasons[0].message, remedy=reasons[0].remedy)
     provider = realtime_model_of(card)
     provider.check()
-    seat = seats().seat(caller, address, answerer.seats)
-    await (seat.take() if door.takes_seat else seats().check(caller, address))
+    seat = seats().seat(caller, address, answerer.seats, runs_here=card.runs_here)
+    await (seat.take() if door.takes_seat else seats().check(caller, address, runs_here=card.runs_here))
     beginning = Beginning(
         caller=caller,
         model=model,

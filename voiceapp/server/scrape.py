@@ -32,6 +32,7 @@ async def scrape(readiness: Readiness) -> bytes:
     metrics.event_loop_tasks.set(len(asyncio.all_tasks()))
     metrics.seats.labels("taken").set(seats().open_sessions)
     metrics.seats.labels("free").set(max(0, settings.MAX_SESSIONS - seats().open_sessions))
+    metrics.admission_room.set(seats().room)
     if pool := getattr(connection, "pool", None):
         known = pool.get_stats()
         for name, figure in (("open", "pool_size"), ("idle", "pool_available"), ("waiting", "requests_waiting")):

@@ -51,6 +51,9 @@ ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
 MAX_SESSIONS: int = env.int("MAX_SESSIONS", default=16 * VOICE_THREADS)
 """Conversations open at once in one process, whether their callers talk or not; 16 for each of VOICE_THREADS without
 it, for so many may talk. Raise it where most are typed, or served by another service."""
+TURN_BUDGET_MS: float = env.float("TURN_BUDGET_MS", default=1000)
+"""Milliseconds within which 95 of 100 spoken replies should begin. A process whose turns wait too long for that admits
+no more conversations; 0 admits them up to MAX_SESSIONS."""
 MAX_SESSIONS_PER_ACCOUNT: int = env.int("MAX_SESSIONS_PER_ACCOUNT", default=32)
 """Conversations open at once for one account, in all processes."""
 MAX_SPEECH_REQUESTS: int = env.int("MAX_SPEECH_REQUESTS", default=32)

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from pytest_django.fixtures import Settings
 
 from voiceapp.engines.models.lanes import PATIENT_S, CoresInUse, Lane, LaneFull, lanes, need_by
 from voiceapp.errors import EngineUnavailable
+from voiceapp.load import AHEAD, load
 
 
 @pytest.fixture
@@ -122,6 +124,22 @@ async def test_patient_work_leaves_a_thread_to_what_is_needed_at_once() -> None:
     assert await asyncio.gather(*patient) == [True] * 3
     assert lane.pending == 0
     lane.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "spare_s", "is_load"), [("voice", 0, True), ("voice", 99, False), ("reply", 0, False)]
+)
+async def test_what_is_needed_at_once_and_waits_for_a_voice_thread_is_load(
+    settings: Settings, name: str, spare_s: float, is_load: bool
+) -> None:
+    settings.TURN_BUDGET_MS, settings.VOICE_THREADS = 1e-6, 1
+    load.cache_clear()
+    need_by(time.monotonic() + spare_s)
+    lane = Lane(name, threads=1, capacity=1)
+    await lane.run(int)
+    lane.close()
+    assert load().most_sessions(1) == (1 if is_load else AHEAD)
+    load.cache_clear()
 
 
 async def test_what_still_waits_when_it_closes_is_dropped(lane: Lane) -> None:

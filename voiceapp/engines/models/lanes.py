@@ -25,6 +25,7 @@ from django.conf import settings
 
 from voiceapp import metrics
 from voiceapp.errors import EngineUnavailable
+from voiceapp.load import load
 
 Result = TypeVar("Result")
 
@@ -155,7 +156,10 @@ class Lane:
         """Do what waits, as far as a thread is free for it; submitted once for each work, so that none is forgotten."""
         while (taken := self._take()) is not None:
             work, is_patient = taken
-            self._waits.observe(time.monotonic() - work.handed_in_at)
+            waited_s = time.monotonic() - work.handed_in_at
+            self._waits.observe(waited_s)
+            if self.name == "voice" and not is_patient:
+                load().voice_waited(waited_s)
             work.do()
             if is_patient:
                 with self._lock:
