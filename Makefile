@@ -101,8 +101,6 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench --far --sessions 1 --output var/bench/far.json $(ARGS)
 	SPEECH_LANGUAGES=en $(BIN)/python manage.py fetch_models
 	$(BIN)/python -m tests.bench.doubtful
-	$(BIN)/python -m tests.bench.hearing
-	$(BIN)/python -m tests.bench.speaking
 	$(BIN)/python -m tests.bench.interrupting
 	$(BIN)/python -m tests.bench.retrieval
 	$(BIN)/python -m tests.bench.pages

@@ -198,30 +198,6 @@ def test_nothing_outside_engines_and_catalogue_names_a_provider() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-MOST_IMPORTS = 15
-"""How many modules of ours one module may import."""
-
-
-def fan_out(path: Path) -> set[str]:
-    """The modules and packages of `voiceapp` that a module imports, anywhere in it, each counted once."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            inside = [f"{module}.{alias.name}" for alias in node.names]
-            names = [name if (ROOT / name.replace(".", "/")).with_suffix(".py").exists() else module for name in inside]
-        found |= {name for name in names if name.split(".")[0] == "voiceapp"}
-    return found
-
-
-def test_no_module_imports_too_many_others() -> None:
-    wrong = {dotted_name(path): len(fan_out(path)) for path in modules() if len(fan_out(path)) > MOST_IMPORTS}
-    assert wrong == {}
-
-
 PROBED = frozenset({"provider", "model", "model_name", "engine", "card"})
 """Variables and fields that hold a model, its name, or what serves it."""
 LOOKS_INTO_A_NAME = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"})

@@ -41,6 +41,8 @@ class EventsHeard:
         self.heard: list[Heard] = []
         self.close_code: int | None = None
         self.is_closed = False
+        self.asked_at = 0.0
+        """When the last typed question was sent."""
         self._news = asyncio.Condition()
 
     async def wait(self, type_: str, *, count: int = 1, timeout_s: float = PATIENCE_S) -> Event:
@@ -74,6 +76,26 @@ class EventsHeard:
         """The kinds of events in order, repetitions of one kind shown once."""
         return in_order(heard.event["type"] for heard in self.heard)
 
+    async def send(self, type_: str, **fields: Any) -> None:
+        raise NotImplementedError
+
+    async def ask(self, text: str, **response: Any) -> None:
+        """Type instead of speaking."""
+        self.asked_at = time.monotonic()
+        content = [{"type": "input_text", "text": text}]
+        await self.send("conversation.item.create", item={"type": "message", "role": "user", "content": content})
+        await self.send("response.create", **({"response": response} if response else {}))
+
+    async def _note(self, event: Event) -> None:
+        async with self._news:
+            self.heard.append(Heard(time.monotonic(), event))
+            self._news.notify_all()
+
+    async def _end(self) -> None:
+        async with self._news:
+            self.is_closed = True
+            self._news.notify_all()
+
 
 class Talker(EventsHeard):
     """One conversation from the caller's side."""
@@ -83,8 +105,6 @@ class Talker(EventsHeard):
         self.socket = socket
         self.spoken_at = 0.0
         """When the last sample of the last utterance was sent."""
-        self.asked_at = 0.0
-        """When the last typed question was sent."""
         self._input_rate_hz = input_rate_hz
         self._output_rate_hz = output_rate_hz
         self._voice: asyncio.Queue[bytes] = asyncio.Queue()
@@ -106,15 +126,6 @@ class Talker(EventsHeard):
         for start in range(0, len(pcm), size):
             self._voice.put_nowait(pcm[start : start + size].ljust(size, b"\0"))
         await self._said.wait()
-
-    async def ask(self, text: str, **response: Any) -> None:
-        """Type instead of speaking."""
-        self.asked_at = time.monotonic()
-        await self.send(
-            "conversation.item.create",
-            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
-        )
-        await self.send("response.create", **({"response": response} if response else {}))
 
     async def microphone(self) -> None:
         """Send sound for ever, in real time: what `say` queued, silence otherwise."""
@@ -139,9 +150,8 @@ class Talker(EventsHeard):
         with contextlib.suppress(ConnectionClosed):
             async for text in self.socket:
                 await self._note(json.loads(text))
-        async with self._news:
-            self.close_code, self.is_closed = self.socket.close_code, True
-            self._news.notify_all()
+        self.close_code = self.socket.close_code
+        await self._end()
 
     def audio(self, response_id: str | None = None) -> bytes:
         """The reply's PCM."""
@@ -151,11 +161,6 @@ class Talker(EventsHeard):
 
     def audio_ms(self, event: Event) -> float:
         return len(base64.b64decode(event["delta"])) / 2 / self._output_rate_hz * 1000
-
-    async def _note(self, event: Event) -> None:
-        async with self._news:
-            self.heard.append(Heard(time.monotonic(), event))
-            self._news.notify_all()
 
 
 @contextlib.asynccontextmanager

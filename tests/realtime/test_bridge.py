@@ -25,14 +25,13 @@ from voiceapp.errors import (
     FloodError,
     InvalidParameter,
     Throttled,
-    VoiceError,
 )
 from voiceapp.formats import identifier
 from voiceapp.protocol.speaking.stock_replies import StockReply
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
 from voiceapp.realtime import bridge
-from voiceapp.realtime.lifetime.end_conditions import LOGIN_LOST, EndConditions
+from voiceapp.realtime.lifetime.end_conditions import KEY_LOST, LOGIN_LOST, EndConditions
 from voiceapp.realtime.models import RealtimeSession, Turn
 from voiceapp.realtime.records.recorder import Beginning, Recorder
 from voiceapp.realtime.records.turn_charges import LAST_WORDS
@@ -265,6 +264,43 @@ async def test_a_caller_who_leaves_is_not_talked_to(alice: Member) -> None:
     assert (cut.ordinal, cut.status) == (7, "cancelled")
 
 
+ENGINE_GONE = EngineUnavailable("The engine is gone.")
+UNREADABLE, USED_UP, DENIED = InvalidParameter("No audio."), Throttled("Used up."), AccessDenied("Used up.")
+LASTED = "The session has reached its longest duration of {}."
+
+
+@pytest.mark.parametrize(
+    ("model", "limits", "code", "error", "reason"),
+    [
+        ({"failure": ENGINE_GONE}, {}, 4503, ENGINE_GONE.code, ENGINE_GONE.message),
+        ({"opens": False}, {}, 4503, ENGINE_GONE.code, "Voice models are missing."),
+        ({"failure": ClientSilent(23)}, {}, 1000, ClientSilent(23).code, ClientSilent(23).message),
+        ({"failure": UNREADABLE}, {}, 1000, UNREADABLE.code, UNREADABLE.message),
+        ({"failure": USED_UP}, {}, 4402, USED_UP.code, USED_UP.message),
+        ({"failure": DENIED}, {}, 4402, DENIED.code, DENIED.message),
+        ({}, {"revocation": KEY_LOST}, 4401, "invalid_api_key", KEY_LOST.reason),
+        ({}, {"revocation": LOGIN_LOST}, 4401, "signed_out", LOGIN_LOST.reason),
+        ({}, {"lifetime_s": 0.05}, 4000, None, LASTED.format("less than a second")),
+        ({}, {"lifetime_s": 1}, 4000, None, LASTED.format("1 second")),
+    ],
+)
+async def test_an_end_is_named_and_written_down(
+    alice: Member, model: dict[str, Any], limits: dict[str, Any], code: int, error: str | None, reason: str
+) -> None:
+    conversation = Conversation(alice, Line(), Model(**model), **limits)
+    if "revocation" in limits:
+        conversation.revoked.set()
+
+    await conversation.run()
+
+    told = [event.to_wire()["error"] for event in conversation.line.sent if isinstance(event, ev.ErrorEvent)]
+    assert [(one["code"], one["message"]) for one in told] == ([(error, reason)] if error else [])
+    assert all((one["type"] == "server_error") is (code == 4503) for one in told)
+    assert conversation.said() == ["error"] * bool(error) + ["session.closing"] * (code != 1000)
+    assert_over(conversation, code)
+    assert (await conversation.row()).close_reason == reason
+
+
 async def test_a_flood_is_named_and_ends_it(alice: Member) -> None:
     conversation = Conversation(alice, Line(), Model())
     conversation.line.incoming.put_nowait(FloodError("Too fast.", code="audio_too_fast"))
@@ -284,47 +320,6 @@ async def test_a_caller_who_does_not_read_is_closed_and_written_down(alice: Memb
     assert_over(conversation, 4408)
     row = await conversation.row()
     assert (row.close_code, row.ended_at is not None) == (4408, True)
-
-
-async def test_an_engine_that_gives_up_is_named(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model(failure=EngineUnavailable("The engine is gone.")))
-
-    await conversation.run()
-
-    assert conversation.said() == ["error", "session.closing"]
-    assert conversation.line.sent[0].to_wire()["error"]["message"] == "The engine is gone."
-    assert conversation.line.sent[0].to_wire()["error"]["type"] == "server_error"
-    assert_over(conversation, 4503)
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (ClientSilent(23), 1000),
-        (InvalidParameter("The audio cannot be read."), 1000),
-        (Throttled("Used up."), 4402),
-        (AccessDenied("Used up."), 4402),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-async def test_what_a_stream_refuses_is_named(alice: Member, error: VoiceError, code: int) -> None:
-    conversation = Conversation(alice, Line(), Model(failure=error))
-
-    await conversation.run()
-
-    assert conversation.line.sent[0].to_wire()["error"]["message"] == error.message
-    assert_over(conversation, code)
-    assert (await conversation.row()).close_reason == error.message
-
-
-async def test_a_model_that_cannot_be_opened_ends_it_the_same_way(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model(opens=False))
-
-    await conversation.run()
-
-    assert conversation.said() == ["error", "session.closing"]
-    assert_over(conversation, 4503)
-    assert (await conversation.row()).close_reason == "Voice models are missing."
 
 
 async def test_a_fault_of_ours_is_logged_and_told_as_one_sentence(
@@ -361,35 +356,6 @@ async def test_a_caller_who_finishes_and_does_not_wait_has_finished(alice: Membe
     assert (row.close_code, row.close_reason) == (1000, "The session is finished.")
 
 
-@pytest.mark.parametrize(("lifetime_s", "words"), [(0.05, "less than a second"), (1, "1 second")])
-async def test_the_longest_duration_is_told_in_words(alice: Member, lifetime_s: float, words: str) -> None:
-    conversation = Conversation(alice, Line(), Model(), lifetime_s=lifetime_s)
-
-    await conversation.run()
-
-    assert (await conversation.row()).close_reason == f"The session has reached its longest duration of {words}."
-
-
-async def test_time_is_up(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model(), lifetime_s=0.05)
-
-    await conversation.run()
-
-    assert conversation.said() == ["session.closing"]
-    assert_over(conversation, 4000)
-
-
-async def test_a_revoked_key_ends_it(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model())
-    conversation.revoked.set()
-
-    await conversation.run()
-
-    assert conversation.said() == ["error", "session.closing"]
-    assert conversation.line.sent[0].to_wire()["error"]["code"] == "invalid_api_key"
-    assert_over(conversation, 4401)
-
-
 async def test_a_budget_that_is_used_up_ends_it_once_that_was_said(
     alice: Member, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,16 +382,6 @@ async def test_a_budget_that_is_used_up_ends_it_once_that_was_said(
     assert conversation.line.sent[2].to_wire()["error"]["code"] == "budget_used_up"
     assert_over(conversation, 4402)
     assert not await UsageRecord.objects.filter(request_id=f"{conversation.id}:1").aexists()
-
-
-async def test_a_login_that_is_over_ends_it(alice: Member) -> None:
-    conversation = Conversation(alice, Line(), Model(), revocation=LOGIN_LOST)
-    conversation.revoked.set()
-
-    await conversation.run()
-
-    assert conversation.line.sent[0].to_wire()["error"]["code"] == "signed_out"
-    assert_over(conversation, 4401)
 
 
 async def test_a_stop_is_announced_and_waits_for_the_answer(alice: Member) -> None:

@@ -13,7 +13,7 @@ import random
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 
 import aiohttp
@@ -33,7 +33,9 @@ STALL_MS = 100.0
 GAP_MS = 40.0
 ROUNDS = 3
 """A frame that keeps others waiting does so in every round; a machine that is busy with other things does not."""
-QUESTION = "What can you do?"
+QUESTION = (
+    "Say after me the quick brown fox jumps over the lazy dog and runs along the river to the old mill in the valley"
+)
 ROOM = {"MAX_CONNECTIONS_PER_ADDRESS": "400", "MAX_SESSIONS": "100", "MAX_SESSIONS_PER_ACCOUNT": "100"}
 
 
@@ -83,19 +85,24 @@ def worst_gap_ms(talker: Talker) -> float:
     return worst * 1000
 
 
-async def listen(product: Product) -> float:
-    """The worst gap of a long reply."""
-    async with call(product.url, product.keys["good"]) as talker:
-        await talker.ask(QUESTION)
-        done = await talker.wait("response.done", timeout_s=90)
-        assert done["response"]["status"] == "completed"
-        assert len(talker.audio()) > 24_000 * 2 * 5, "five seconds at least"
-    return worst_gap_ms(talker)
+async def listen(product: Product, until: Awaitable[None] | None = None) -> float:
+    """The worst gap of a reply, or of one after the other until something is over."""
+    over, worst_ms = asyncio.ensure_future(until or asyncio.sleep(0)), 0.0
+    while True:
+        async with call(product.url, product.keys["good"]) as talker:
+            await talker.ask(QUESTION)
+            done = await talker.wait("response.done", timeout_s=90)
+            assert done["response"]["status"] == "completed"
+            assert len(talker.audio()) > 24_000 * 2 * 5, "five seconds at least"
+        worst_ms = max(worst_ms, worst_gap_ms(talker))
+        if over.done():
+            await over
+            return worst_ms
 
 
 @asynccontextmanager
-async def attacked(product: Product) -> AsyncIterator[None]:
-    """Within the block another process sends hostile frames, on one connection after the other."""
+async def attacked(product: Product) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Within the block another process sends hostile frames; what is yielded waits until each was sent once more."""
     attacker = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.realtime.attacker", product.address, product.keys["good"]),
@@ -103,11 +110,13 @@ async def attacked(product: Product) -> AsyncIterator[None]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert attacker.stdout is not None
+
+    async def all_sent() -> None:
+        assert attacker.stdout is not None
+        assert (await attacker.stdout.readline()).strip() == b"every frame was sent", "the attack ended early"
+
     try:
-        assert (await attacker.stdout.readline()).strip() == b"every frame was sent"
-        yield
-        assert attacker.returncode is None, "the attack ended early"
+        yield all_sent
     finally:
         attacker.kill()
         await attacker.communicate()
@@ -115,10 +124,10 @@ async def attacked(product: Product) -> AsyncIterator[None]:
 
 async def test_hostile_frames_leave_the_audio_of_others_without_a_gap(product: Product) -> None:
     quiet_ms = await listen(product)
-    async with attacked(product):
+    async with attacked(product) as all_sent:
         for _ in range(ROUNDS):
             longest_stall_ms(product)
-            attacked_ms = await listen(product)
+            attacked_ms = await listen(product, all_sent())
             stall_ms = longest_stall_ms(product)
             print(f"worst gap {quiet_ms:.0f} ms, attacked {attacked_ms:.0f} ms; longest stall {stall_ms:.0f} ms")
             if attacked_ms < quiet_ms + GAP_MS and stall_ms < STALL_MS:

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import moq
 
-from tests.realtime.talker import PATIENCE_S, EventsHeard, Heard, pcm_at, samples_at
+from tests.realtime.talker import PATIENCE_S, EventsHeard, pcm_at, samples_at
 from voiceapp.engines.interfaces import Samples
 from voiceapp.engines.sound import opus
 
@@ -124,12 +124,6 @@ class Peer(EventsHeard):
         group.finish()
         self._number += 1
 
-    async def ask(self, text: str) -> None:
-        """Type instead of speaking."""
-        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-        await self.send("conversation.item.create", item=item)
-        await self.send("response.create")
-
     def speech(self) -> Samples:
         """What was heard, as a recognizer hears it; pauses that were not sent are put back."""
         decoder, pcm = opus.Decoder(), bytearray()
@@ -171,10 +165,8 @@ class Peer(EventsHeard):
             async for group in data:
                 async for frame in group:
                     event = json.loads(frame.payload)
-                    async with self._news:  # what is said of a task has the name of the event in its header
-                        event = {"type": event.get("header", {}).get("event"), **event}
-                        self.heard.append(Heard(time.monotonic(), event))
-                        self._news.notify_all()
+                    # What is said of a task has the name of the event in its header.
+                    await self._note({"type": event.get("header", {}).get("event"), **event})
 
     async def listen(self, audio: moq.TrackConsumer) -> None:
         with contextlib.suppress(moq.Error):
@@ -191,9 +183,7 @@ class Peer(EventsHeard):
         except moq.Error as error:
             found = moq.protocol_error(error)
             self.close_code = None if found is None else found.code
-        async with self._news:
-            self.is_closed = True
-            self._news.notify_all()
+        await self._end()
 
 
 @contextlib.asynccontextmanager

@@ -32,24 +32,6 @@ def test_languages_that_nobody_knows_are_refused() -> None:
         settings_of({"language_hints": ["zh"]}, ("de", "en"))
 
 
-async def test_a_sentence_whose_beginning_nobody_noticed_begins_where_the_last_one_ended() -> None:
-    said: list[Any] = []
-
-    async def say(message: Mapping[str, Any]) -> None:
-        said.append(message["payload"]["output"]["sentence"])
-
-    task = RecognitionTransport("task", say, "pcm", 16_000, Unheard())
-    await task.hear(bytes(4 * 32_000))
-    for _ in range(8):
-        await task.receive()  # half a second each
-    await task.send(ev.SpeechStarted(item_id="first", audio_start_ms=200))
-    await task.send(ev.SpeechStopped(item_id="first", audio_end_ms=1_900))
-    for item_id in ("first", "second"):
-        await task.send(ev.TranscriptionCompleted(item_id=item_id, transcript="Hello."))
-
-    assert [(one["begin_time"], one["end_time"]) for one in said] == [(200, 1_900), (1_900, 4_000)]
-
-
 PACKET = bytes([(3 << 3) | 3, 2])
 """Opus: two frames of 60 ms, empty."""
 SLICE_BYTES = 16_000

@@ -73,26 +73,20 @@ async def closed_books(product: Product, talker: Talker) -> dict[str, Any]:
 # ── What a session survives ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_binary_frame_is_an_error_that_the_session_survives(product: Product) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
-        await talker.socket.send(b"\0\1\2\3")
-
-        await refused(talker, "invalid_frame")
-        await lives_on(talker)
-
-
 NO_EVENTS = ("{", "", "[]", "null", '"session.finish"', "[" * 100_000, '{"type": "\\ud800"}', "NaN")
+BINARY = b"\0\1\2\3"
 
 
 async def test_what_is_no_event_is_an_error_that_the_session_survives(product: Product) -> None:
     async with call(product.url, product.keys["good"]) as talker:
-        for count, text in enumerate(NO_EVENTS, 1):
-            await talker.socket.send(text)
+        for count, message in enumerate((*NO_EVENTS, BINARY), 1):
+            await talker.socket.send(message)
 
             error = (await talker.wait("error", count=count))["error"]
             assert error["type"] == "invalid_request_error"
             assert isinstance(error["code"], str)
             await lives_on(talker)
+        assert talker.all("error")[-1]["error"]["code"] == "invalid_frame"
 
 
 async def test_an_error_names_the_event_that_caused_it(product: Product) -> None:
@@ -131,11 +125,18 @@ async def test_a_message_over_a_mebibyte_closes_the_connection(product: Product)
     assert await closed_books(product, talker)
 
 
-async def test_audio_faster_than_twice_real_time_ends_the_session(product: Product) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
-        await flood(talker, lambda: talker.append(SECOND_OF_SILENCE))
+FLOODS: dict[str, Callable[[Talker], Awaitable[None]]] = {
+    "audio_too_fast": lambda talker: talker.append(SECOND_OF_SILENCE),
+    "too_many_messages": lambda talker: talker.send("input_audio_buffer.clear"),
+}
 
-        await refused(talker, "audio_too_fast")
+
+@pytest.mark.parametrize("code", FLOODS)
+async def test_a_flood_ends_the_session(product: Product, code: str) -> None:
+    async with call(product.url, product.keys["good"]) as talker:
+        await flood(talker, lambda: FLOODS[code](talker))
+
+        await refused(talker, code)
         await announced(talker, 4408)
 
     assert (await closed_books(product, talker))["close_code"] == 4408
@@ -147,14 +148,6 @@ async def test_a_burst_of_audio_is_no_flood(product: Product) -> None:
             await talker.append(SECOND_OF_SILENCE)
 
         await lives_on(talker)
-
-
-async def test_a_flood_of_messages_ends_the_session(product: Product) -> None:
-    async with call(product.url, product.keys["good"]) as talker:
-        await flood(talker, lambda: talker.send("input_audio_buffer.clear"))
-
-        await refused(talker, "too_many_messages")
-        await announced(talker, 4408)
 
 
 async def test_a_revoked_key_ends_its_sessions_and_no_others(relayed: Product) -> None:
@@ -221,6 +214,3 @@ async def leave_in_the_middle(product: Product) -> str:
         talker.socket.transport.abort()
         await talker.wait_closed()
     return str(talker.heard[0].event["session"]["id"])
-
-
-# ── The server stops ─────────────────────────────────────────────────────────────────────────────────────────────────

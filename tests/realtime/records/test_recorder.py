@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -83,63 +84,36 @@ async def test_a_row_when_it_begins_a_row_per_turn_and_sums_at_the_end(alice: Me
 
 async def test_a_turn_that_is_told_again_counts_once(alice: Member) -> None:
     session_id, recorder = await recorder_of(alice)
-    recorder.add(turn(1, status="cancelled"))
-    recorder.add(turn(1, status="cancelled", is_interrupted=True, heard_text="Hel", output_audio_ms=100))
+    recorder.add(turn(1, status="cancelled", input_audio_ms=1400, output_audio_ms=700))
+    told_again = turn(1, status="cancelled", is_interrupted=True, heard_text="Hel", input_audio_ms=1400)
+    recorder.add(replace(told_again, output_audio_ms=100))
 
     await recorder.finish(1000, "")
 
     (row,) = await turns_of(session_id)
     assert (row.heard_text, row.interrupted, row.output_audio_ms) == ("Hel", True, 100)
     assert (await RealtimeSession.objects.aget(pk=session_id)).output_audio_ms == 100
-
-
-async def test_the_ledger_has_each_turn_once(alice: Member) -> None:
-    session_id, recorder = await recorder_of(alice)
-    recorder.add(turn(1, input_audio_ms=1400, output_audio_ms=700))
-    recorder.add(turn(1, input_audio_ms=1400, output_audio_ms=700, is_interrupted=True, heard_text="Hel"))
-
-    await recorder.finish(1000, "")
-
     lines = {row.unit: row async for row in UsageRecord.objects.filter(request_id=f"{session_id}:1")}
-    assert {unit: row.quantity for unit, row in lines.items()} == {
-        "input_tokens": 3,
-        "output_tokens": 4,
-        "audio_seconds": 3,
-    }
+    used = {"input_tokens": 3, "output_tokens": 4, "audio_seconds": 2}
+    assert {unit: row.quantity for unit, row in lines.items()} == used
     assert {row.key_id for row in lines.values()} == {alice.row.pk}
 
 
-async def test_what_was_heard_is_kept_only_where_something_was_not(alice: Member) -> None:
-    session_id, recorder = await recorder_of(alice)
-    recorder.add(turn(1))
-
-    await recorder.finish(1000, "")
-
-    (row,) = await turns_of(session_id)
-    assert (row.user_text, row.assistant_text, row.heard_text) == ("Hello?", "Hello.", "")
-
-
-async def test_a_row_says_whether_its_turn_was_spoken(alice: Member) -> None:
-    session_id, recorder = await recorder_of(alice)
-    recorder.add(turn(1))
-    recorder.add(turn(2, is_spoken=False, input_audio_ms=0, end_of_turn_ms=None, recognition_ms=None))
-
-    await recorder.finish(1000, "")
-
-    assert [(row.ordinal, row.is_spoken, row.first_audio_ms) for row in await turns_of(session_id)] == [
-        (1, True, 300),
-        (2, False, 300),
-    ]
-
-
-async def test_a_row_says_which_of_several_models_replied(alice: Member) -> None:
+async def test_a_row_has_what_is_known_of_its_turn(alice: Member) -> None:
     session_id, recorder = await recorder_of(alice)
     recorder.add(turn(1, served_by="acme/large"))
-    recorder.add(turn(2))
+    recorder.add(turn(2, is_spoken=False, input_audio_ms=0, end_of_turn_ms=None, recognition_ms=None))
+    # A model may split a character over two pieces of its text, and may end between them.
+    recorder.add(turn(3, assistant_text="\ud83d" + "\ude00 yes\x00 \ud83d"))
 
     await recorder.finish(1000, "")
 
-    assert [row.served_by for row in await turns_of(session_id)] == ["acme/large", ""]
+    spoken, written, halved = await turns_of(session_id)
+    assert (spoken.user_text, spoken.assistant_text) == ("Hello?", "Hello.")
+    assert spoken.heard_text == "", "it is kept where something was not heard"
+    assert (spoken.is_spoken, spoken.first_audio_ms, spoken.served_by) == (True, 300, "acme/large")
+    assert (written.is_spoken, written.first_audio_ms, written.served_by) == (False, 300, "")
+    assert halved.assistant_text == "😀 yes \ufffd"
 
 
 async def test_words_are_not_kept_when_they_are_switched_off(alice: Member, settings: Settings) -> None:
@@ -301,14 +275,6 @@ async def test_a_relayed_conversation_has_a_row_that_no_process_holds(alice: Mem
     row = await RealtimeSession.objects.aget(pk="sess_relayed")
     assert (row.model, row.transport, row.api_key_id, row.ended_at) == ("upstream", "relayed", alice.row.pk, None)
     assert row.served_by == ""
-
-
-async def test_half_a_character_costs_no_row(alice: Member) -> None:
-    """A model may split a character over two pieces of its text, and may end between them."""
-    session_id, recorder = await recorder_of(alice)
-    recorder.add(turn(1, assistant_text="\ud83d" + "\ude00 yes\x00 \ud83d"))
-    await recorder.finish(1000, "The session is finished.")
-    assert [row.assistant_text for row in await turns_of(session_id)] == ["😀 yes \ufffd"]
 
 
 async def test_beginnings_and_ends_are_written_together_and_hold_up_no_request(alice: Member) -> None:

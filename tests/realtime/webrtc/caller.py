@@ -19,7 +19,7 @@ from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessi
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, MediaStreamTrack
 from aiortc.rtp import RTCP_RTPFB_NACK, RtcpRrPacket, RtcpRtpfbPacket
 
-from tests.realtime.talker import PATIENCE_S, Event, EventsHeard, Heard, samples_at
+from tests.realtime.talker import PATIENCE_S, EventsHeard, samples_at
 from tests.realtime.webrtc.network import Faults, in_between
 from voiceapp.engines.interfaces import Samples
 from voiceapp.realtime.media import rtp
@@ -108,14 +108,6 @@ class Caller(EventsHeard):
     async def send(self, type_: str, **fields: Any) -> None:
         assert self.channel is not None
         self.channel.send(json.dumps({"type": type_, **fields}))
-
-    async def ask(self, text: str, **response: Any) -> None:
-        """Type instead of speaking."""
-        await self.send(
-            "conversation.item.create",
-            item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
-        )
-        await self.send("response.create", **({"response": response} if response else {}))
 
     async def wait_loud(self, timeout_s: float = PATIENCE_S) -> None:
         """Until the answer can be heard."""
@@ -228,16 +220,6 @@ class Caller(EventsHeard):
     def _state_changed(self) -> None:
         if self.connection.connectionState in ("failed", "closed"):
             self.later(self._end())
-
-    async def _note(self, event: Event) -> None:
-        async with self._news:
-            self.heard.append(Heard(time.monotonic(), event))
-            self._news.notify_all()
-
-    async def _end(self) -> None:
-        async with self._news:
-            self.is_closed = True
-            self._news.notify_all()
 
     def later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

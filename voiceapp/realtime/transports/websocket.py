@@ -6,7 +6,6 @@ import asyncio
 from contextlib import suppress
 
 from voiceapp.errors import FloodError
-from voiceapp.event_loops import within
 from voiceapp.http.refusals import Receive, Send
 from voiceapp.protocol.audio import Meter
 from voiceapp.protocol.wire.dialects import OWN, Dialect
@@ -49,14 +48,12 @@ class WebSocketTransport:
         if not self._is_open or self._is_slow:
             return
         try:
-            await within(SLOW_READER_S, self._send_all(texts_of(event, self._dialect)))
+            async with asyncio.timeout(SLOW_READER_S):
+                for text in texts_of(event, self._dialect):
+                    await self._send({"type": "websocket.send", "text": text})
         except TimeoutError:
             self._is_slow = True  # a second wait would end no better
             raise FloodError("The connection is too slow for this conversation.", code="too_slow") from None
-
-    async def _send_all(self, texts: list[str]) -> None:
-        for text in texts:
-            await self._send({"type": "websocket.send", "text": text})
 
     def cut_playout(self) -> None:
         """The client plays by itself, and learns of it by the session's events."""
