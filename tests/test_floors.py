@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -45,11 +46,17 @@ def dotted_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports_of(path: Path) -> set[str]:
     """Full names of what a module imports anywhere in it, relative ones resolved."""
     package = dotted_name(path) if path.name == "__init__.py" else dotted_name(path).rpartition(".")[0]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -151,7 +158,7 @@ def test_imports_go_in_no_circle() -> None:
     graph: dict[str, set[str]] = {}
     for path in modules():
         needed = graph[dotted_name(path)] = set()
-        for node in run_on_import(ast.parse(path.read_text())):
+        for node in run_on_import(tree_of(path)):
             if isinstance(node, ast.Import):
                 needed |= {alias.name for alias in node.names} & names
             elif isinstance(node, ast.ImportFrom):
@@ -240,7 +247,7 @@ def test_what_a_model_can_do_is_read_from_its_card() -> None:
         f"{dotted_name(path)}: {ast.unparse(node).splitlines()[0]}"
         for path in modules()
         if room_of(dotted_name(path)) not in ("engines", "catalogue")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if is_a_probe(node)
     ]
     assert not wrong, "\n".join(wrong)

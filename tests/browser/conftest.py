@@ -15,10 +15,11 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, Playwright, StorageState, expect, sync_playwright
 
+from tests.outages.faults import FaultProxy
+
 from .fonts import fontconfig_file
 from .operators import make_operator, signed_in
 from .page import PATIENCE_MS, VoicePage
-from .proxy import Proxy
 from .server import Server, running
 from .speech import write_microphone
 
@@ -51,8 +52,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    proxy = Proxy(server.port)
+def proxy(server: Server) -> Iterator[FaultProxy]:
+    proxy = FaultProxy(server.port)
     yield proxy
     proxy.close()
 
@@ -141,7 +142,7 @@ def whole_reply(quiet_browser: Browser, server: Server) -> tuple[str, str]:
 
 
 @pytest.fixture
-def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[OpenPage]:
+def open_page(quiet_browsers: Callable[..., Browser], proxy: FaultProxy) -> Iterator[OpenPage]:
     """Opens the voice page; `address`, `browser`, `transport` and Playwright's context options may be given.
 
     `look`, the choice of fonts and size of text that `launch` has, is for a browser that is not given.
@@ -175,7 +176,7 @@ def open_page(quiet_browsers: Callable[..., Browser], proxy: Proxy) -> Iterator[
             return opened[-1]
 
         yield open_page
-        proxy.release()
+        proxy.faults.is_silent = False
     complaints = [text for page in opened for text in page.complaints]
     assert [text for text in complaints if not any(known in text for known in EXPECTED)] == []
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, StorageState, expect
 
+from tests.outages.faults import FaultProxy
+
 from .conftest import OpenPage
 from .page import VoicePage
-from .proxy import Proxy
 from .server import Server
 
 MENU = b"# Menu\n\nThe pumpkin soup costs nine euros and fifty cents."
 
 
 def test_an_agent_is_made_tried_published_and_restored(
-    server: Server, proxy: Proxy, quiet_browser: Browser, operator_state: StorageState, open_page: OpenPage
+    server: Server, proxy: FaultProxy, quiet_browser: Browser, operator_state: StorageState, open_page: OpenPage
 ) -> None:
     def answered(path: str, words: str, **options: StorageState) -> VoicePage:
         voice = open_page(f"http://127.0.0.1:{proxy.port}/a/kitchen{path}", **options)

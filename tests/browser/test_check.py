@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Playwright, expect
 
+from tests.outages.faults import FaultProxy
 from tests.ports import free_port, free_udp_port
 
 from .accessibility import violations
 from .calls import close_udp
 from .conftest import OpenPage, launch
 from .page import VoicePage
-from .proxy import Proxy
 from .server import Server, running
 from .speech import write_microphone
 from .test_fit import CUT_OFF
@@ -178,7 +178,7 @@ def test_the_microphone_that_hears_the_speaker_tells_how_loudly(
 
 @pytest.mark.parametrize("locale", ["de-DE", "es-ES", "fr-FR", "ja-JP", "zh-CN"])
 def test_the_check_speaks_the_visitors_language(
-    proxy: Proxy, open_page: OpenPage, screenshots: Path, locale: str
+    proxy: FaultProxy, open_page: OpenPage, screenshots: Path, locale: str
 ) -> None:
     look: dict[str, Any] = {"viewport": {"width": 320, "height": 568}, "locale": locale}
     voice = open_page(f"http://127.0.0.1:{proxy.port}/check", **look)

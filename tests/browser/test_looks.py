@@ -10,12 +10,12 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
+from tests.outages.faults import FaultProxy
 from tests.thorough import usually
 
 from .accessibility import violations
 from .conftest import OpenPage
 from .page import VoicePage
-from .proxy import Proxy
 
 SpokenPage = Callable[..., VoicePage]
 
@@ -30,7 +30,7 @@ VARIANTS = [(width, scheme) for width, scheme, _ in LOOKS]
 
 @pytest.mark.parametrize(("width", "scheme", "fonts"), LOOKS)
 def test_a_screenshot_of_every_state(
-    open_page: OpenPage, proxy: Proxy, screenshots: Path, width: int, scheme: str, fonts: str
+    open_page: OpenPage, proxy: FaultProxy, screenshots: Path, width: int, scheme: str, fonts: str
 ) -> None:
     look = {"viewport": {"width": width, "height": SIZES[width]}, "color_scheme": scheme}
     voice = open_page(look={"fonts": fonts}, reduced_motion="no-preference", **look)
@@ -43,10 +43,10 @@ def test_a_screenshot_of_every_state(
 
     picture("idle")
     voice.set_switch("is-push-to-talk", True)
-    proxy.hold()
+    proxy.faults.is_silent = True
     voice.orb.click()
     picture("connecting")
-    proxy.release()
+    proxy.faults.is_silent = False
     picture("listening")
     voice.orb.focus()
     voice.page.keyboard.down("Space")
@@ -62,14 +62,13 @@ def test_a_screenshot_of_every_state(
     voice.page.wait_for_timeout(450)
     voice.page.screenshot(path=screenshots / f"interrupted-{width}-{scheme}.png")
     expect(voice.page.locator(".card")).to_have_count(0)
-    proxy.hold()
+    proxy.faults.is_silent = True
     voice.type("What time is it?")
     picture("processing")
     proxy.set_down(True)
-    proxy.cut()
     picture("reconnecting")
     voice.page.click("#end")
-    proxy.release()
+    proxy.faults.is_silent = False
     voice.orb.click()
     picture("error")
 
@@ -88,7 +87,7 @@ def test_the_screenshot_of_the_readme_shows_a_spoken_turn(spoken_page: SpokenPag
 
 @pytest.mark.parametrize(("width", "scheme", "fonts"), LOOKS)
 def test_everybody_can_use_it(
-    open_page: OpenPage, proxy: Proxy, screenshots: Path, width: int, scheme: str, fonts: str
+    open_page: OpenPage, proxy: FaultProxy, screenshots: Path, width: int, scheme: str, fonts: str
 ) -> None:
     voice = open_page(look={"fonts": fonts}, viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme)
     found = violations(voice.page)
@@ -122,7 +121,7 @@ def test_everybody_can_use_it(
     assert found == []
 
 
-def test_the_login_can_be_used_by_everybody(open_page: OpenPage, proxy: Proxy, screenshots: Path) -> None:
+def test_the_login_can_be_used_by_everybody(open_page: OpenPage, proxy: FaultProxy, screenshots: Path) -> None:
     voice = open_page(viewport={"width": 360, "height": 640})
     voice.page.goto(f"http://127.0.0.1:{proxy.port}/login")
     voice.page.screenshot(path=screenshots / "login-360-light.png")

@@ -8,8 +8,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from tests.outages.faults import FaultProxy
+
 from .conftest import OpenPage
-from .proxy import Proxy
 from .server import running
 
 
@@ -17,7 +18,7 @@ def test_a_session_that_is_over_is_gone_on_with_until_a_guests_hour_is_used_up(
     open_page: OpenPage, tmp_path: Path, screenshots: Path
 ) -> None:
     limits: dict[str, Any] = {"GUEST_SESSION_S": "8", "GUEST_SESSIONS_PER_HOUR": "2", "RESUME_GRACE_S": "0"}
-    with running(tmp_path, **limits) as strict, closing(Proxy(strict.port)) as proxy:
+    with running(tmp_path, **limits) as strict, closing(FaultProxy(strict.port)) as proxy:
         voice = open_page(f"http://127.0.0.1:{proxy.port}/")
         voice.type("What is two plus two?")
         voice.wait("ai-speaking")
@@ -39,7 +40,7 @@ def test_a_session_that_is_over_is_gone_on_with_until_a_guests_hour_is_used_up(
         voice.page.screenshot(path=screenshots / "guest-limit.png")
 
 
-def test_an_unreachable_server_is_named_and_nothing_typed_is_lost(open_page: OpenPage, proxy: Proxy) -> None:
+def test_an_unreachable_server_is_named_and_nothing_typed_is_lost(open_page: OpenPage, proxy: FaultProxy) -> None:
     voice = open_page()
     proxy.set_down(True)
     voice.type("Are you there?")

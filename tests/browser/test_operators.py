@@ -9,6 +9,8 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
+from tests.thorough import IS_THOROUGH
+
 from .accessibility import violations
 from .operators import check_fits
 from .server import Server
@@ -129,5 +131,6 @@ def check_page(page: Page, widths: tuple[int, ...], rule: str, screenshots: Path
     """Assert that a page fits windows of these widths, and that axe finds nothing wrong with it."""
     for width in widths:
         check_fits(page, width)
-        page.screenshot(path=screenshots / f"{name}-{width}.png")
+        if IS_THOROUGH:  # for people to look at
+            page.screenshot(path=screenshots / f"{name}-{width}.png")
     assert violations(page, only=rule) == []

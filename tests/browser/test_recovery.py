@@ -9,11 +9,11 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.engines.speech import word_errors, words
+from tests.outages.faults import FaultProxy
 
 from .calls import recording
 from .conftest import QUESTION, OpenPage
 from .page import VoicePage
-from .proxy import Proxy
 from .server import running
 from .speech import recognised, trimmed
 
@@ -21,21 +21,21 @@ SpokenPage = Callable[..., VoicePage]
 RESUMED = '.event[data-type="session.resumed"]'
 
 
-def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPage, proxy: Proxy) -> None:
+def test_a_question_asked_into_the_cut_is_answered_afterwards(open_page: OpenPage, proxy: FaultProxy) -> None:
     voice = open_page()
     voice.talk()
-    proxy.hold()
+    proxy.faults.is_silent = True
     voice.type("What is two plus two?")
     voice.wait("processing")
     proxy.cut()
-    proxy.release()
+    proxy.faults.is_silent = False
     voice.wait("ai-speaking")
     expect(voice.caption("assistant")).to_contain_text("4")
     assert [role for role, _ in voice.turns()] == ["user", "assistant"]
 
 
 def test_a_reply_cut_in_the_middle_goes_on_where_it_was_heard(
-    open_page: OpenPage, proxy: Proxy, tmp_path: Path, whole_reply: tuple[str, str]
+    open_page: OpenPage, proxy: FaultProxy, tmp_path: Path, whole_reply: tuple[str, str]
 ) -> None:
     begin, end = whole_reply
     voice = open_page()
@@ -56,13 +56,12 @@ def test_a_reply_cut_in_the_middle_goes_on_where_it_was_heard(
 
 
 def test_a_long_outage_is_waited_out_and_ends_when_the_network_is_back(
-    open_page: OpenPage, proxy: Proxy, screenshots: Path
+    open_page: OpenPage, proxy: FaultProxy, screenshots: Path
 ) -> None:
     voice = open_page()
     voice.page.clock.install()
     voice.talk()
     proxy.set_down(True)
-    proxy.cut()
     voice.wait("reconnecting")
     refused = 0
     for _ in range(3):
@@ -82,7 +81,7 @@ def test_a_long_outage_is_waited_out_and_ends_when_the_network_is_back(
 
 
 def test_an_outage_can_be_called_off_and_what_is_typed_in_one_is_answered_after_it(
-    open_page: OpenPage, proxy: Proxy
+    open_page: OpenPage, proxy: FaultProxy
 ) -> None:
     voice = open_page()
     voice.type("What is two plus three?")
@@ -90,7 +89,6 @@ def test_an_outage_can_be_called_off_and_what_is_typed_in_one_is_answered_after_
     voice.wait("listening")
     before = voice.turns()
     proxy.set_down(True)
-    proxy.cut()
     voice.wait("reconnecting")
     voice.page.get_by_role("button", name="Stop trying").click()
     voice.wait("idle")
@@ -100,7 +98,6 @@ def test_an_outage_can_be_called_off_and_what_is_typed_in_one_is_answered_after_
     assert voice.turns() == before
 
     proxy.set_down(True)
-    proxy.cut()
     voice.wait("reconnecting")
     voice.type("What is two plus two?")
     assert voice.turns() == [*before, ("user", "What is two plus two?")]
@@ -111,12 +108,11 @@ def test_an_outage_can_be_called_off_and_what_is_typed_in_one_is_answered_after_
 
 
 def test_what_is_said_in_an_outage_is_told_to_be_unheard(
-    spoken_page: SpokenPage, proxy: Proxy, screenshots: Path
+    spoken_page: SpokenPage, proxy: FaultProxy, screenshots: Path
 ) -> None:
     voice = spoken_page(6.0, "What time is it?")
     voice.talk()
     proxy.set_down(True)
-    proxy.cut()
     voice.wait("reconnecting")
     card = voice.expect_card("not_heard")
     expect(card).to_contain_text("say it again")

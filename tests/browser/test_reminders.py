@@ -6,9 +6,10 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.outages.faults import FaultProxy
+
 from .conftest import OpenPage
 from .page import VoicePage
-from .proxy import Proxy
 from .test_reload import reload
 
 SET = "Set a timer for one hour."
@@ -23,10 +24,9 @@ def with_timer(open_page: OpenPage) -> VoicePage:
     return voice
 
 
-def test_a_timer_that_is_up_in_an_outage_is_heard_after_it(open_page: OpenPage, proxy: Proxy) -> None:
+def test_a_timer_that_is_up_in_an_outage_is_heard_after_it(open_page: OpenPage, proxy: FaultProxy) -> None:
     voice = with_timer(open_page)
     proxy.set_down(True)
-    proxy.cut()
     voice.wait("reconnecting")
     voice.page.clock.install(time=voice.page.evaluate("Date.now()") / 1000 + 3600)  # seconds
     proxy.set_down(False)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, expect
 
+from tests.outages.faults import FaultProxy
 from tests.thorough import usually
 
 from .conftest import OpenPage
 from .page import LIVE, VoicePage
-from .proxy import Proxy
 from .server import Server
 
 WATCH_MICROPHONE = """() => {
@@ -121,11 +121,10 @@ def test_a_tab_that_does_not_listen_any_more_is_taken_over_all_the_same(first: V
     first.expect_card("moved")
 
 
-def test_an_outage_and_another_model_do_not_give_the_voice_away(first: VoicePage, proxy: Proxy) -> None:
+def test_an_outage_and_another_model_do_not_give_the_voice_away(first: VoicePage, proxy: FaultProxy) -> None:
     first.talk()
     second = second_tab(first)
     proxy.set_down(True)
-    proxy.cut()
     first.wait("reconnecting")
     proxy.set_down(False)
     second.orb.click()

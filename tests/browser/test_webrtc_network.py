@@ -7,15 +7,16 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.outages.faults import FaultProxy
+
 from .calls import badge, close_udp, watch_peers
 from .conftest import OpenPage
 from .media_network import MediaNetwork
-from .proxy import Proxy
 
 QUESTION = "What can you do?"
 
 
-def test_a_reply_cut_by_the_network_goes_on_where_it_was_heard(open_page: OpenPage, proxy: Proxy) -> None:
+def test_a_reply_cut_by_the_network_goes_on_where_it_was_heard(open_page: OpenPage, proxy: FaultProxy) -> None:
     voice = open_page(transport="webrtc")
     with closing(MediaNetwork(voice)) as media:
         watch_peers(voice)

@@ -7,7 +7,7 @@ import io
 import json
 import wave
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -86,7 +86,6 @@ class Operation:
     used: dict[str, int | None]
     """By unit; None where the number depends on a model."""
     is_task: bool = False
-    headers: dict[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
 
     def __str__(self) -> str:
@@ -94,67 +93,39 @@ class Operation:
 
 
 def task(path: str, body: dict[str, Any], **used: int | None) -> Operation:
-    return Operation(f"/api/v1/services/{path}", body, used, is_task=True, headers=ENABLE)
+    return Operation(f"/api/v1/services/{path}", body, used, is_task=True)
 
 
+def at_once(path: str, body: dict[str, Any], **used: int | None) -> Operation:
+    return Operation(path, body, used)
+
+
+def of_a_file(path: str, **used: int | None) -> Operation:
+    return Operation(path, b"", used, media_type=f"multipart/form-data; boundary={BOUNDARY}")
+
+
+SPEECH = {"model": "tts-1", "input": "Well, yes.", "voice": "alloy", "response_format": "wav"}
+PURRS = {"query": "a cat", "documents": ["A cat purrs."]}
+TOKENS = {"input_tokens": 7, "output_tokens": 1}
 OPERATIONS = [
-    Operation(
-        "/api/v1/services/aigc/text-generation/generation",
-        {"model": "obedient", "input": SAID},
-        {"input_tokens": 7, "output_tokens": 1},
-    ),
-    Operation(
-        "/api/v1/services/aigc/multimodal-generation/generation",
-        {"model": "obedient", "input": SEEN},
-        {"input_tokens": 7, "output_tokens": 1},
-    ),
-    Operation(
-        "/compatible-mode/v1/chat/completions",
-        {"model": "obedient", **SAID},
-        {"input_tokens": 7, "output_tokens": 1},
-    ),
-    Operation(
-        "/compatible-mode/v1/responses",
-        {"model": "obedient", "input": "say: Well, yes."},
-        {"input_tokens": 7, "output_tokens": 1},
-    ),
-    Operation(
+    at_once("/api/v1/services/aigc/text-generation/generation", {"model": "obedient", "input": SAID}, **TOKENS),
+    at_once("/api/v1/services/aigc/multimodal-generation/generation", {"model": "obedient", "input": SEEN}, **TOKENS),
+    at_once("/compatible-mode/v1/chat/completions", {"model": "obedient", **SAID}, **TOKENS),
+    at_once("/compatible-mode/v1/responses", {"model": "obedient", "input": "say: Well, yes."}, **TOKENS),
+    at_once(
         "/api/v1/services/embeddings/text-embedding/text-embedding",
         {"model": "text-embedding-v4", "input": {"texts": ["A cat."]}},
-        {"input_tokens": None},
+        input_tokens=None,
     ),
-    Operation(
-        "/compatible-mode/v1/embeddings", {"model": "text-embedding-v4", "input": "A cat."}, {"input_tokens": None}
+    at_once("/compatible-mode/v1/embeddings", {"model": "text-embedding-v4", "input": "A cat."}, input_tokens=None),
+    at_once(
+        "/api/v1/services/rerank/text-rerank/text-rerank", {"model": "qwen3-rerank", "input": PURRS}, input_tokens=None
     ),
-    Operation(
-        "/api/v1/services/rerank/text-rerank/text-rerank",
-        {"model": "qwen3-rerank", "input": {"query": "a cat", "documents": ["A cat purrs."]}},
-        {"input_tokens": None},
-    ),
-    Operation(
-        "/compatible-api/v1/reranks",
-        {"model": "qwen3-rerank", "query": "a cat", "documents": ["A cat purrs."]},
-        {"input_tokens": None},
-    ),
-    Operation(
-        "/compatible-mode/v1/rerank",
-        {"model": "rerank-v3.5", "query": "a cat", "documents": ["A cat purrs."]},
-        {"input_tokens": None},
-    ),
-    Operation(
-        "/compatible-mode/v1/audio/speech",
-        {"model": "tts-1", "input": "Well, yes.", "voice": "alloy", "response_format": "wav"},
-        {"characters": 10},
-    ),
-    *(
-        Operation(
-            f"/compatible-mode/v1/audio/{operation}",
-            b"",
-            {"audio_seconds": 2},
-            media_type=f"multipart/form-data; boundary={BOUNDARY}",
-        )
-        for operation in ("transcriptions", "translations")
-    ),
+    at_once("/compatible-api/v1/reranks", {"model": "qwen3-rerank", **PURRS}, input_tokens=None),
+    at_once("/compatible-mode/v1/rerank", {"model": "rerank-v3.5", **PURRS}, input_tokens=None),
+    at_once("/compatible-mode/v1/audio/speech", SPEECH, characters=10),
+    of_a_file("/compatible-mode/v1/audio/transcriptions", audio_seconds=2),
+    of_a_file("/compatible-mode/v1/audio/translations", audio_seconds=2),
     task("audio/asr/transcription", {"model": "whisper-1", "input": {"file_urls": ["{spoken.wav}"]}}, audio_seconds=2),
     task("audio/tts/synthesis", {"model": "tts-1", "input": {"text": "Well, yes."}}, characters=10),
     task(
@@ -258,7 +229,7 @@ async def send(member: Member, operation: Operation, files: Any) -> HttpResponse
         operation.path,
         content,
         content_type=operation.media_type,
-        headers={"Authorization": member.authorization, **operation.headers},
+        headers={"Authorization": member.authorization, **(ENABLE if operation.is_task else {})},
     )
 
 

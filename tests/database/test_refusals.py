@@ -9,12 +9,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -23,7 +21,7 @@ from websockets.http11 import Response
 from websockets.sync.client import connect
 
 from tests.postgres import PostgresServer, start_postgres
-from tests.realtime.product import Product, make_home
+from tests.realtime.product import Product, Reply, make_home
 
 AT_ONCE = 50
 WAIT_S = 2.0
@@ -32,37 +30,8 @@ PATIENCE_S = 60.0
 """Of a caller. As long as the database stays away, so that a request is not helped by its coming back."""
 
 
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    body: dict[str, Any]
-    retry_after: str | None
-    after_s: float
-
-
-def ask(product: Product, path: str, body: Any = None) -> Reply:
-    """What a caller is told, and when."""
-    request = urllib.request.Request(
-        f"{product.origin}/api/v1/{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {product.keys['good']}",
-            "Content-Type": "application/json",
-            "X-DashScope-Async": "enable",
-        },
-    )
-    began = time.monotonic()
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return Reply(answer.status, json.load(answer), None, time.monotonic() - began)
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            told = json.load(refusal)
-            return Reply(refusal.code, told, refusal.headers["Retry-After"], time.monotonic() - began)
-
-
 def create(product: Product) -> Reply:
-    return ask(product, "services/test/pausing/pausing", {"pause_s": 0})
+    return product.ask("/api/v1/services/test/pausing/pausing", {"pause_s": 0})
 
 
 def all_at_once(product: Product) -> list[Reply]:
@@ -136,7 +105,7 @@ def test_creates_are_refused_together_while_sqlite_is_locked(on_sqlite: Product)
 def test_what_only_reads_is_served_while_sqlite_is_locked(on_sqlite: Product) -> None:
     task = create(on_sqlite).body["output"]["task_id"]
     with locked(on_sqlite):
-        assert ask(on_sqlite, f"tasks/{task}").status == 200
+        assert on_sqlite.ask(f"/api/v1/tasks/{task}").status == 200
 
 
 def test_creates_are_refused_together_when_postgresql_has_no_connection_left(on_postgres: Product) -> None:
@@ -147,20 +116,12 @@ def test_creates_are_refused_together_when_postgresql_has_no_connection_left(on_
     assert create(on_postgres).status == 200
 
 
-def test_creates_are_refused_together_while_postgresql_is_frozen(
-    on_postgres: Product, own_postgres: PostgresServer
+@pytest.mark.parametrize("away", [PostgresServer.frozen, PostgresServer.stopped])
+def test_creates_are_refused_together_while_postgresql_is_away(
+    on_postgres: Product, own_postgres: PostgresServer, away: Callable[[PostgresServer], AbstractContextManager[None]]
 ) -> None:
     assert create(on_postgres).status == 200
-    with own_postgres.frozen():
-        assert_refused(all_at_once(on_postgres))
-    assert_back(on_postgres)
-
-
-def test_creates_are_refused_together_while_postgresql_is_gone(
-    on_postgres: Product, own_postgres: PostgresServer
-) -> None:
-    assert create(on_postgres).status == 200
-    with own_postgres.stopped():
+    with away(own_postgres):
         assert_refused(all_at_once(on_postgres))
     assert_back(on_postgres)
 

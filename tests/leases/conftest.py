@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -54,28 +51,19 @@ class House:
         self.server.stop()
 
     def create(self, pause_s: float, parts: int = 1) -> str:
-        _, answer = self.ask("services/test/pausing/pausing", {"pause_s": pause_s, "parts": parts})
-        return str(answer["output"]["task_id"])
+        asked = {"pause_s": pause_s, "parts": parts}
+        return str(self.server.ask("/api/v1/services/test/pausing/pausing", asked).body["output"]["task_id"])
 
     def cancel(self, task_id: str) -> bool:
         """Whether it was canceled, as the server says."""
-        status, _ = self.ask(f"tasks/{task_id}/cancel", {})
+        status = self.server.ask(f"/api/v1/tasks/{task_id}/cancel", {}).status
         assert status in (200, 400)
         return status == 200
-
-    def ask(self, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        try:
-            with urllib.request.urlopen(self._request(path, body), timeout=PATIENCE_S) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refusal:
-            with refusal:
-                return refusal.code, json.load(refusal)
 
     def follow(self, task_id: str, until: str = "") -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            _, answer = self.ask(f"tasks/{task_id}")
-            output: dict[str, Any] = answer["output"]
+            output: dict[str, Any] = self.server.ask(f"/api/v1/tasks/{task_id}").body["output"]
             if output["task_status"] in (until, "SUCCEEDED", "FAILED", "CANCELED"):
                 return output
             assert time.monotonic() < deadline, output
@@ -95,17 +83,6 @@ class House:
 
     def times_begun(self) -> Counter[str]:
         return Counter(task_id for task_id, _ in self.begun())
-
-    def _request(self, path: str, body: Any = None) -> urllib.request.Request:
-        return urllib.request.Request(
-            f"{self.server.origin}/api/v1/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "Authorization": f"Bearer {self.server.keys['good']}",
-                "Content-Type": "application/json",
-                "X-DashScope-Async": "enable",
-            },
-        )
 
 
 @pytest.fixture(scope="module", params=usually("postgresql", more=("sqlite",)))

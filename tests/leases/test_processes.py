@@ -166,7 +166,7 @@ def test_no_task_is_lost_or_ends_twice_when_processes_are_killed(home: Home, tmp
     watching.start()
     try:
         subscribed = {"url": "http://127.0.0.1:9/", "events": ["task.finished"]}
-        assert house.ask("agentstudio/webhook_endpoints", subscribed)[0] == 200
+        assert house.server.ask("/api/v1/agentstudio/webhook_endpoints", subscribed).status == 200
         for _ in range(KILLINGS):
             worker = house.worker()
             with ThreadPoolExecutor(4) as pool:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
 from tests.realtime.conftest import home, serve
-from tests.realtime.product import Product
+from tests.realtime.product import Product, Reply
 from tests.realtime.talker import Talker
 
 __all__ = ["home", "serve"]
@@ -25,35 +20,9 @@ TEXT = "The quick brown fox jumps over the lazy dog. "
 SPEECH = "services/audio/tts/synthesis"
 
 
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    body: dict[str, Any]
-    retry_after: str | None
-
-
-def ask(product: Product, path: str, body: Any = None, *, key: str = "good") -> Reply:
-    """What a caller is told."""
-    request = urllib.request.Request(
-        f"{product.origin}/{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {product.keys[key]}",
-            "Content-Type": "application/json",
-            "X-DashScope-Async": "enable",
-        },
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return Reply(answer.status, json.load(answer), None)
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            return Reply(refusal.code, json.load(refusal), refusal.headers["Retry-After"])
-
-
 def create(product: Product, sentences: int = 5) -> Reply:
     """Ask for speech of so many sentences, as a task."""
-    return ask(product, f"api/v1/{SPEECH}", {"model": "tts-1", "input": {"text": TEXT * sentences}})
+    return product.ask(f"/api/v1/{SPEECH}", {"model": "tts-1", "input": {"text": TEXT * sentences}})
 
 
 def accepted(product: Product, sentences: int = 5) -> str:
@@ -92,7 +61,7 @@ async def until_over(product: Product, tasks: Iterable[str]) -> None:
     while left:
         assert time.monotonic() < deadline, f"{left} never ended:\n{product.log}"
         for task in sorted(left):
-            reply = await asyncio.to_thread(ask, product, f"api/v1/tasks/{task}")
+            reply = await asyncio.to_thread(product.ask, f"/api/v1/tasks/{task}")
             status = reply.body["output"]["task_status"] if reply.status == 200 else "not known"
             assert status != "FAILED", reply.body
             if status == "SUCCEEDED":

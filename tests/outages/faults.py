@@ -22,6 +22,8 @@ class Faults:
     """No more than that pass in a second and direction; 0 lets all pass."""
     is_half_open: bool = False
     """Connections stand and are accepted, and nothing passes any more."""
+    is_silent: bool = False
+    """Nothing that the server says arrives; nothing is lost either."""
     is_refusing: bool = False
     """New connections are cut at once."""
 
@@ -31,6 +33,7 @@ class FaultProxy:
 
     def __init__(self, target_port: int) -> None:
         self.faults = Faults()
+        self.refused = 0
         self._target_port = target_port
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -46,6 +49,12 @@ class FaultProxy:
                 writer.transport.abort()
 
         self._loop.call(cut)
+
+    def set_down(self, is_down: bool) -> None:
+        """While down, no connection stands and none is made."""
+        self.faults.is_refusing = is_down
+        if is_down:
+            self.cut()
 
     def close(self) -> None:
         async def close() -> None:
@@ -66,13 +75,14 @@ class FaultProxy:
         self._writers.add(writer)
         try:
             if self.faults.is_refusing:
+                self.refused += 1
                 return
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
             ends.add(far_writer)
             self._writers.add(far_writer)
             async with asyncio.TaskGroup() as pumps:
-                pumps.create_task(self._pump(reader, far_writer))
-                pumps.create_task(self._pump(far_reader, writer))
+                pumps.create_task(self._pump(reader, far_writer, is_reply=False))
+                pumps.create_task(self._pump(far_reader, writer, is_reply=True))
         except* OSError:
             pass
         finally:
@@ -80,9 +90,10 @@ class FaultProxy:
                 self._writers.discard(end)
                 end.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_reply: bool) -> None:
         while data := await reader.read(self.faults.bytes_per_s // PIECES_PER_S or CHUNK):
-            while self.faults.is_half_open:  # noqa: ASYNC110 - what it waits for is said from another thread
+            # What it waits for is said from another thread.
+            while self.faults.is_half_open or (is_reply and self.faults.is_silent):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             if self.faults.delay_s:
                 await asyncio.sleep(self.faults.delay_s)

@@ -17,7 +17,6 @@ from tests.accounts.redis import RedisServer
 from tests.outages.conftest import (
     OUTAGE_S,
     accepted,
-    ask,
     converse,
     create,
     in_writing,
@@ -38,7 +37,7 @@ NARROW = 10_000
 TOO_LATE_S = 15.0
 """For a refusal: five seconds are promised, to those whose machine does not run tests meanwhile."""
 EMBEDDING = {"model": "text-embedding-v4", "input": "A cat sits on the mat."}
-EMBEDDINGS = "compatible-mode/v1/embeddings"
+EMBEDDINGS = "/compatible-mode/v1/embeddings"
 
 Proxied = Callable[[int], FaultProxy]
 
@@ -149,7 +148,7 @@ async def test_calls_are_served_and_limited_whatever_happens_on_the_way_to_redis
 ) -> None:
     proxy = proxied(redis.port)
     product = serve(RATE_LIMITS="embedding=3/600", REDIS_URL=f"redis://127.0.0.1:{proxy.port}/{number}")
-    assert (await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status == 200
+    assert (await asyncio.to_thread(product.ask, EMBEDDINGS, EMBEDDING)).status == 200
     proxy.faults = {
         "delayed": Faults(delay_s=0.05),
         "narrow": Faults(bytes_per_s=NARROW),
@@ -161,7 +160,7 @@ async def test_calls_are_served_and_limited_whatever_happens_on_the_way_to_redis
     statuses = []
     for _ in range(3):
         begun = time.monotonic()
-        statuses.append((await asyncio.to_thread(ask, product, EMBEDDINGS, EMBEDDING)).status)
+        statuses.append((await asyncio.to_thread(product.ask, EMBEDDINGS, EMBEDDING)).status)
         assert time.monotonic() - begun < TOO_LATE_S
     assert statuses == [200, 200, 429]
     async with call(product.url, product.keys["good"]) as talker:

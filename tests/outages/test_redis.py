@@ -8,20 +8,20 @@ import time
 from pathlib import Path
 
 from tests.accounts.redis import RedisServer
-from tests.outages.conftest import OUTAGE_S, accepted, ask, converse, in_writing, until_over, until_written
+from tests.outages.conftest import OUTAGE_S, accepted, converse, in_writing, until_over, until_written
 from tests.realtime.conftest import Serve
 from tests.realtime.product import Product
 from tests.realtime.talker import call
 
 EMBEDDING = {"model": "text-embedding-v4", "input": "A cat sits on the mat."}
-EMBEDDINGS = "compatible-mode/v1/embeddings"
+EMBEDDINGS = "/compatible-mode/v1/embeddings"
 LIMIT = 4
 WINDOW_S = 600
 """No call gets older than that within the test, so that exactly `LIMIT` are let through."""
 
 
 def called(product: Product, times: int) -> list[int]:
-    return [ask(product, EMBEDDINGS, EMBEDDING).status for _ in range(times)]
+    return [product.ask(EMBEDDINGS, EMBEDDING).status for _ in range(times)]
 
 
 async def test_sessions_tasks_and_limits_outlive_a_redis_that_is_away(serve: Serve) -> None:

@@ -8,8 +8,11 @@ import json
 import shutil
 import sqlite3
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from email.message import Message
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from tests.prepared import LIGHT_VOICE, environment_of, once, prepare
 from tests.serving import ServerProcess, manage
 
 WRITTEN_S = 25.0
+ANSWERED_S = 240.0
+"""Longer than anything that a test takes away stays away: no request is helped by a caller who gives up."""
 KEYS = ".keys.json"
 """Beside the folder: no server finds its keys in its own."""
 
@@ -68,6 +73,25 @@ class Home:
     folder: Path
     keys: dict[str, str]
     variables: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a caller is told, and how soon."""
+
+    status: int
+    headers: Message
+    content: bytes
+    after_s: float
+
+    @property
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.content)
+        return body
+
+    @property
+    def retry_after(self) -> str | None:
+        return self.headers["Retry-After"]
 
 
 def make_home(folder: Path, **variables: str) -> Home:
@@ -122,6 +146,24 @@ class Product(ServerProcess):
         """Start the server, again after a crash; returns when it is ready. One that never is, is not left behind."""
         super().start()
         self.wait_until_ready(or_lacking=not self._is_ready)
+
+    def ask(self, path: str, body: Any = None, *, key: str = "good") -> Reply:
+        """Send a request, with a JSON body if it has one; what can be a task becomes one."""
+        headers = {
+            "Authorization": f"Bearer {self.keys[key]}",
+            "Content-Type": "application/json",
+            "X-DashScope-Async": "enable",
+        }
+        request = urllib.request.Request(
+            self.origin + path, None if body is None else json.dumps(body).encode(), headers
+        )
+        began = time.monotonic()
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWERED_S) as reply:
+                return Reply(reply.status, reply.headers, reply.read(), time.monotonic() - began)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return Reply(refusal.code, refusal.headers, refusal.read(), time.monotonic() - began)
 
     async def logged(self, part: str, *, within_s: float = WRITTEN_S) -> None:
         deadline = time.monotonic() + within_s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import urllib.request
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -273,12 +272,8 @@ async def test_other_services_and_then_this_server_stand_in_for_one_that_is_kill
 
 def speaks(product: Product) -> int:
     """Return the status of a request for speech."""
-    request = urllib.request.Request(
-        f"{product.origin}/v1/audio/speech",
-        data=json.dumps({"model": "tts-1", "input": "Hello.", "voice": "woman", "response_format": "pcm"}).encode(),
-        headers={"Authorization": f"Bearer {product.keys['good']}", "Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=60) as response:
-        assert response.headers["X-Served-By"] == "server/tts-1"
-        assert response.read()
-        return int(response.status)
+    speech = {"model": "tts-1", "input": "Hello.", "voice": "woman", "response_format": "pcm"}
+    reply = product.ask("/v1/audio/speech", speech)
+    assert reply.headers["X-Served-By"] == "server/tts-1"
+    assert reply.content
+    return reply.status

@@ -35,8 +35,9 @@ def test_it_counts_from_the_right(forwarded: list[str], proxies: int, address: s
     assert client_address(scope(*forwarded), proxies) == address
 
 
-def test_it_unmaps_the_peer_of_a_dual_stack_socket() -> None:
-    assert client_address(scope(peer="::ffff:192.0.2.1"), 0) == "192.0.2.1"
+@pytest.mark.parametrize(("peer", "address"), [("::ffff:192.0.2.1", "192.0.2.1"), ("unix:", "unix:")])
+def test_it_unmaps_the_peer_of_a_dual_stack_socket(peer: str, address: str) -> None:
+    assert client_address(scope(peer=peer), 0) == address
 
 
 def test_it_knows_nobody_without_a_peer() -> None:

@@ -27,7 +27,7 @@ from tests.http.test_middleware import HOSTILE as HOSTILE_BODIES
 from tests.realtime.conftest import Serve
 from tests.realtime.hostile_frames import BROKEN, ODD, opened, text_frame, until_ended
 from tests.realtime.product import Product
-from tests.realtime.records.test_ends import NO_EVENTS
+from tests.realtime.records.test_ends import TEXTS
 from tests.realtime.webrtc.test_offers import bad_offers, mutated
 
 from .test_http import FRAMINGS
@@ -231,7 +231,7 @@ async def test_frames_of_strangers_write_no_error(product: Product) -> None:
             return until_ended(peer)
 
     finish = text_frame(b'{"type": "session.finish"}')
-    no_events = [text_frame(text.encode("utf-8", "replace")) for text in NO_EVENTS]
+    no_events = [text_frame(text.encode("utf-8", "replace")) for text in TEXTS]
     for frame in BROKEN.values():
         await asyncio.to_thread(on_one, [frame])
     said = await asyncio.to_thread(on_one, [*ODD.values(), *no_events, finish])

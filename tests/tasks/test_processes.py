@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,27 +28,9 @@ def product(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
     running.stop()
 
 
-def request(product: Product, path: str, body: Any = None) -> urllib.request.Request:
-    return urllib.request.Request(
-        f"{product.origin}/api/v1/{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {product.keys['good']}",
-            "Content-Type": "application/json",
-            "X-DashScope-Async": "enable",
-        },
-    )
-
-
-def asked(product: Product, path: str, body: Any = None) -> dict[str, Any]:
-    with urllib.request.urlopen(request(product, path, body), timeout=SETTLED_S) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
-
-
 def end_of(product: Product, task_id: str) -> str:
     deadline = time.monotonic() + SETTLED_S
-    while (status := asked(product, f"tasks/{task_id}")["output"]["task_status"]) in ("PENDING", "RUNNING"):
+    while (status := product.ask(f"/api/v1/tasks/{task_id}").body["output"]["task_status"]) in ("PENDING", "RUNNING"):
         assert time.monotonic() < deadline, product.log
         time.sleep(0.1)
     return str(status)
@@ -64,7 +42,7 @@ def test_no_accepted_task_is_lost_when_the_server_is_killed(product: Product) ->
     for round_ in range(2):
         for _ in range(6):
             body = {"model": "tts-1", "input": {"text": text}}
-            accepted.append(asked(product, "services/audio/tts/synthesis", body)["output"]["task_id"])
+            accepted.append(product.ask("/api/v1/services/audio/tts/synthesis", body).body["output"]["task_id"])
         time.sleep(0.3 * round_)  # each time at another moment of the work
         product.kill()
         product.start()
@@ -83,7 +61,7 @@ def test_a_worker_process_does_what_a_server_leaves_to_it(home: Home, tmp_path: 
     worker = Process("worker", environment=server.environment)
     try:
         body = {"model": "tts-1", "input": {"text": "Hello there."}}
-        task_id = asked(server, "services/audio/tts/synthesis", body)["output"]["task_id"]
+        task_id = server.ask("/api/v1/services/audio/tts/synthesis", body).body["output"]["task_id"]
         assert end_of(server, task_id) == "SUCCEEDED"
         worker.signal()
         assert worker.wait() == 0

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -184,17 +183,8 @@ async def test_a_call_is_told_as_any_conversation_is(product: Product, client: C
 def test_a_finished_task_is_told(product: Product, client: Client) -> None:
     with receiving() as receiver:
         made = client.webhook_endpoints.create(url=receiver.url(), events=["task.finished"])
-        request = urllib.request.Request(
-            f"{product.origin}/api/v1/services/audio/tts/synthesis",
-            data=json.dumps({"model": "tts-1", "input": {"text": "Hello."}}).encode(),
-            headers={
-                "Authorization": f"Bearer {product.keys['good']}",
-                "Content-Type": "application/json",
-                "X-DashScope-Async": "enable",
-            },
-        )
-        with urllib.request.urlopen(request, timeout=SETTLED_S) as answer:
-            task_id = json.load(answer)["output"]["task_id"]
+        speech = {"model": "tts-1", "input": {"text": "Hello."}}
+        task_id = product.ask("/api/v1/services/audio/tts/synthesis", speech).body["output"]["task_id"]
         receiver.until(lambda: receiver.calls)
         assert json.loads(receiver.calls[0][2])["data"].items() >= {"id": task_id, "type": "task.finished"}.items()
         client.webhook_endpoints.delete(made.id)

@@ -6,38 +6,17 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 
 
-def caller_address(peer: str, forwarded_for: str, *, proxies: int) -> str:
-    """The address behind `proxies` proxies of ours; each appended to X-Forwarded-For the peer that it saw.
-
-    Entries further left were written by the caller and prove nothing. With no proxies, or fewer entries than proxies,
-    or an entry that is no address, it is the peer's own. An empty string means unknown.
-    """
-    entries = [entry.strip() for entry in forwarded_for.split(",")]
-    if proxies < 1 or len(entries) < proxies:
-        return _canonical(peer)
-    return _canonical(entries[-proxies]) or _canonical(peer)
-
-
 def address_of_request(request: HttpRequest) -> str:
-    return caller_address(
-        request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""), proxies=_proxies()
-    )
+    """The address that the server knows its client by, behind proxies too; empty when it is unknown."""
+    return canonical(request.META.get("REMOTE_ADDR") or "")
 
 
 def address_of_scope(scope: Mapping[str, Any]) -> str:
-    """Return the address that an ASGI connection came from, by the proxy settings."""
-    return address_behind(scope, proxies=_proxies())
-
-
-def address_behind(scope: Mapping[str, Any], *, proxies: int) -> str:
-    """Return the address that an ASGI connection came from, behind so many proxies of ours."""
-    peer = (scope.get("client") or ("", 0))[0] or ""
-    forwarded = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"x-forwarded-for"]
-    return caller_address(peer, ",".join(forwarded), proxies=proxies)
+    """Return the same of an ASGI connection."""
+    return canonical((scope.get("client") or ("", 0))[0] or "")
 
 
 def neighbourhood(address: str) -> str:
@@ -51,11 +30,7 @@ def neighbourhood(address: str) -> str:
     return str(ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
-def _proxies() -> int:
-    return int(settings.TRUSTED_PROXY_COUNT) if settings.TRUST_PROXY else 0
-
-
-def _canonical(address: str) -> str:
+def canonical(address: str) -> str:
     """One spelling per address: an IPv4 address mapped into IPv6 is the IPv4 address; zone and port are dropped.
 
     Some proxies write the port too. Empty when it is no address.

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
-from voiceapp.accounts.addresses import caller_address
+from voiceapp.accounts.addresses import canonical
 
 
 class ProxySignIn(RemoteUserMiddleware):
@@ -38,5 +38,5 @@ def is_user_name(name: str) -> bool:
 
 def _is_believed(peer: str) -> bool:
     networks = map(ipaddress.ip_network, settings.PROXY_USER_NETWORKS)
-    address = caller_address(peer, "", proxies=0)
+    address = canonical(peer)
     return address != "" and any(ipaddress.ip_address(address) in network for network in networks)

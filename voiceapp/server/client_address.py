@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from voiceapp.accounts.addresses import address_behind
+from voiceapp.accounts.addresses import canonical
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import Scope as AccountScope
 from voiceapp.database.thread import DatabaseUnavailable
@@ -13,9 +13,16 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str | None:
-    """The address of the client, which limits and logs go by; None without a peer."""
-    peer = scope.get("client")
-    return address_behind(scope, proxies=trusted_proxies) or str(peer[0]) if peer else None
+    """The address of the client, which limits and logs go by; None without a peer.
+
+    Each of so many proxies of ours appended to X-Forwarded-For the peer that it saw. Entries further left were written
+    by the client and prove nothing. With fewer entries, or where one is no address, it is the peer's own.
+    """
+    if not (peer := scope.get("client")):
+        return None
+    entries = _forwarded(scope, b"x-forwarded-for")
+    seen = canonical(entries[-trusted_proxies]) if 1 <= trusted_proxies <= len(entries) else ""
+    return seen or canonical(peer[0]) or str(peer[0])
 
 
 def forwarded_scheme(scope: Scope, trusted_proxies: int) -> str | None:
@@ -24,11 +31,15 @@ def forwarded_scheme(scope: Scope, trusted_proxies: int) -> str | None:
     Each of them added an entry at the right, or put its own in the place of all others. Entries further left than there
     are proxies were written by the client.
     """
-    values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-proto"]
-    if not values or trusted_proxies < 1:
+    if trusted_proxies < 1:
         return None
-    scheme = ",".join(values).split(",")[-trusted_proxies:][0].strip().lower()
+    scheme = _forwarded(scope, b"x-forwarded-proto")[-trusted_proxies:][0].lower()
     return scheme if scheme in ("http", "https") else None
+
+
+def _forwarded(scope: Scope, header: bytes) -> list[str]:
+    values = [value.decode("latin-1") for name, value in scope["headers"] if name == header]
+    return [entry.strip() for entry in ",".join(values).split(",")]
 
 
 async def is_operator(scope: Scope) -> bool:

@@ -94,7 +94,7 @@ async def test_a_turn_that_is_told_again_counts_once(alice: Member) -> None:
     assert (row.heard_text, row.interrupted, row.output_audio_ms) == ("Hel", True, 100)
     assert (await RealtimeSession.objects.aget(pk=session_id)).output_audio_ms == 100
     lines = {row.unit: row async for row in UsageRecord.objects.filter(request_id=f"{session_id}:1")}
-    used = {"input_tokens": 3, "output_tokens": 4, "audio_seconds": 2}
+    used = {"input_tokens": 3, "output_tokens": 4, "audio_seconds": 3}
     assert {unit: row.quantity for unit, row in lines.items()} == used
     assert {row.key_id for row in lines.values()} == {alice.row.pk}
 
