@@ -11,7 +11,7 @@ from voiceapp.engines.assistant.chat import RetrievalAssistant
 from voiceapp.engines.interfaces import ChatMessage, ChatRequest, SessionFacts
 
 EVENING = datetime(2026, 11, 20, 21, 5, tzinfo=ZoneInfo("UTC"))
-LEAST_RIGHT = 0.95
+LEAST_RIGHT = 0.99
 MODEL = "model"
 """The language model replies: no skill fits, and the manual is not quoted."""
 TALKS = Path(__file__).with_name("visitors.tsv")

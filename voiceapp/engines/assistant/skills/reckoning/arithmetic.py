@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from math import ceil, factorial, floor, isqrt
+from math import ceil, floor, isqrt
 
 from voiceapp.engines.assistant.skills.phrases import Phrases, read
 from voiceapp.engines.assistant.skills.reckoning.numbers import (
@@ -38,21 +38,12 @@ _ROUNDED = re.compile(
     r"round (?:that|it|this)(?: (up|down|off))?(?: to (?:the nearest|a|an?)? ?(?:whole number|[a-z]+))?"
 )
 _RATE = re.compile(rf"(?: an?| per| each| every) ({'|'.join(_PER_YEAR)})\b")
-_RESULT = re.compile(r" is (?:about )?(minus )?([\d,]+(?:\.\d+)?)(?: (?!a\b)[a-z]+)?(?: each| a [a-z]+)?\.$")
 MAX_NUMBER_WORDS = 6
 _TIP = re.compile(
     r"^(?:an? )?(\S+(?: \S+)?) ?(?:percent|%) (?:tip|tax|interest|commission) (?:on|of|for) (?:an? |my |the )?"
 )
 """A part of an amount: "a 20 percent tip on 45 dollars"."""
 _TOKENS = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?|\.\d+|[a-z]+|\*\*|[-+*/^%()√$]")
-_HOW = "bigger|larger|greater|higher|more|smaller|less|lower"
-_COMPARED = re.compile(
-    rf"(?:what|which)(?: number| one)? is (?:the )?(?P<how>{_HOW})(?: number)? (?P<one>.+) or (?P<other>.+)"
-    rf"|is (?P<it>.+) (?P<than>{_HOW}) than (?P<rest>.+)"
-)
-_PRIME = re.compile(r"is (.+?)(?: an?)? prime(?: number)?")
-MAX_PRIME = 100_000_000
-"""Larger numbers would take more than 10,000 divisions."""
 _HOMOPHONES = {"to": 2, "too": 2, "for": 4, "won": 1, "ate": 8}
 """Words that a recognizer writes for a number; believed only where nothing but a number can stand."""
 _NOT_SUMS = re.compile(r"\d+ ?[-/] ?\d+|\d+(?: ?- ?\d+)+")
@@ -77,8 +68,6 @@ class _Beyond(Exception):
 
 def reply(said: str, scene: Scene) -> SkillReply | None:
     """`said` is a request in plain form; None when it is anything but a sum, from its first word to its last."""
-    if (found := _of_numbers(said)) is not None:
-        return found
     if (match := _PART.match(scene.last_reply)) and _TOTAL.fits(said):
         return _solved(f"{match[2]} plus {match[1]} percent".replace(",", ""), scene, money=match[3] or "")
     if (match := _ROUNDED.fullmatch(said)) and (previous := _previous(scene.last_reply)) is not None:
@@ -91,30 +80,6 @@ def reply(said: str, scene: Scene) -> SkillReply | None:
             if found := _solved(form["sum"].format(**whole), scene, money=money, after=form["after"].format(**whole)):
                 return found
     return _solved(asked, scene, money=money)
-
-
-def _of_numbers(said: str) -> SkillReply | None:
-    """The larger or smaller of two numbers, and whether one is prime."""
-    if (match := _COMPARED.fullmatch(said)) is not None:
-        how, one, other = match["how"] or match["than"], match["one"] or match["it"], match["other"] or match["rest"]
-        values = whole_number(one), whole_number(other)
-        if values[0] is None or values[1] is None:
-            return None
-        if values[0] == values[1]:
-            return SkillReply("They are the same.")
-        is_first = (values[0] > values[1]) != (how in ("smaller", "less", "lower"))
-        start = ("Yes, " if is_first else "No, ") if match["it"] else ""
-        first, second = (one, other) if is_first else (other, one)
-        text = f"{start}{first} is {how} than {second}."
-        return SkillReply(text[:1].upper() + text[1:])
-    number = whole_number(match[1]) if (match := _PRIME.fullmatch(said)) else None
-    if number is None or number.denominator != 1 or not 0 <= number <= MAX_PRIME:
-        return None
-    whole = int(number)
-    factor = next((factor for factor in range(2, isqrt(whole) + 1) if whole % factor == 0), 0)
-    if factor:
-        return SkillReply(f"No, {spoken(number)} is {factor:,} times {whole // factor:,}.")
-    return SkillReply(f"Yes, {spoken(number)} is prime." if whole > 1 else f"No, {whole} is not prime.")
 
 
 def _with_ratio(slots: dict[str, str], form: str, scene: Scene) -> dict[str, str] | None:
@@ -259,8 +224,6 @@ class _Sum:
                 base = self._raise(base, 2, f"{base[1]} squared")
             elif self._accept("cubed"):
                 base = self._raise(base, 3, f"{base[1]} cubed")
-            elif self._accept("factorial"):
-                base = self._factorial(base)
             elif any(self._accept(*words) for words in _TO_THE):
                 base = self._to_the(base)
             elif self._next_are("percent", "of") or self._next_are("%", "of"):
@@ -313,19 +276,11 @@ class _Sum:
                 raise _NoSum
             return value, f"({text})"
         self._accept("the")
-        if self._accept("factorial", "of"):
-            return self._factorial(self._operand())
-        for root, degree in (("square", 2), ("cube", 3)):
-            if self._accept(root, "root", "of") or self._accept(root, "root"):
-                return self._root(self._operand(), degree, root)
-        if self._accept("√"):
-            return self._root(self._operand(), 2, "square")
+        if self._accept("square", "root", "of") or self._accept("square", "root") or self._accept("√"):
+            return self._root(*self._operand())
         if self._accept("square", "of"):
             base = self._operand()
             return self._raise(base, 2, f"{base[1]} squared")
-        if self._accept("cube", "of"):
-            base = self._operand()
-            return self._raise(base, 3, f"{base[1]} cubed")
         if self._accept("double") or self._accept("twice"):
             value, text = self._operand()
             return self._count(value * 2), f"twice {text}"
@@ -406,31 +361,14 @@ class _Sum:
             raise _Beyond("That number is too large to say.")
         return self._count(value**power), text
 
-    def _root(self, of: tuple[Fraction, str], degree: int, name: str) -> tuple[Fraction, str]:
-        value, text = of
-        if value < 0 and degree == 2:
+    def _root(self, value: Fraction, text: str) -> tuple[Fraction, str]:
+        if value < 0:
             raise _Beyond("A negative number has no real square root.")
-        return self._count(self._exact_root(value, degree)), f"the {name} root of {text}"
-
-    def _exact_root(self, value: Fraction, degree: int) -> Fraction:
-        if degree == 2:
-            top, bottom = isqrt(value.numerator), isqrt(value.denominator)
-        else:
-            top, bottom = (round(abs(part) ** (1 / 3)) for part in (value.numerator, value.denominator))
-            top = -top if value < 0 else top
-        if Fraction(top**degree, bottom**degree) == value:
-            return Fraction(top, bottom)
-        self.is_rounded = True
-        size = Fraction(float(abs(value)) ** (1 / degree))
-        return round(-size if value < 0 else size, 6)
-
-    def _factorial(self, of: tuple[Fraction, str]) -> tuple[Fraction, str]:
-        value, text = of
-        if value.denominator != 1 or value < 0:
-            raise _Beyond("Only whole numbers have a factorial.")
-        if value > 25:
-            raise _Beyond("That number is too large to say.")
-        return self._count(Fraction(factorial(int(value)))), f"{text} factorial"
+        root = Fraction(isqrt(value.numerator), isqrt(value.denominator))
+        if root**2 != value:
+            self.is_rounded = True
+            root = round(Fraction(float(value) ** 0.5), 6)
+        return self._count(root), f"the square root of {text}"
 
     def _count(self, value: Fraction) -> Fraction:
         self._operations += 1
