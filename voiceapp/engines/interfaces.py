@@ -298,17 +298,10 @@ class ChatModel(Protocol):
 class ChatProvider(ChatModel, Protocol):
     """A chat model that is checked, probed and warmed as every `Provider` is."""
 
-    def check(self) -> None:
-        """See `Provider`."""
-
-    async def probe(self) -> None:
-        """See `Provider`."""
-
-    async def prepare(self, call: Call) -> None:
-        """See `Provider`."""
-
-    async def warm(self) -> None:
-        """See `Provider`."""
+    def check(self) -> None: ...
+    async def probe(self) -> None: ...
+    async def prepare(self, call: Call) -> None: ...
+    async def warm(self) -> None: ...
 
 
 class WrappedChat(Provider):

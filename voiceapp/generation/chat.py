@@ -65,12 +65,8 @@ class ChatOutput:
     """The model calls a tool of an MCP server, or what came of it; or the tools of a server."""
 
 
-def _not_noted(served_by: str) -> None:
-    """Ignore which model replies."""
-
-
 async def answer(
-    caller: Caller, call: ChatCall, *, request_id: str, note: Callable[[str], None] = _not_noted
+    caller: Caller, call: ChatCall, *, request_id: str, note: Callable[[str], None] = lambda _: None
 ) -> AsyncGenerator[ChatOutput, None]:
     """The replies in pieces as they come, each reply's last one with its `finish_reason`.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
 from voiceapp.errors import Throttled
 from voiceapp.event_loops import per_loop
 
+Given = ParamSpec("Given")
 Piece = TypeVar("Piece")
 
 
@@ -41,3 +42,8 @@ class SpeechRoom:
 
 
 speech_room = per_loop(SpeechRoom)
+
+
+def in_room(work: Callable[Given, AsyncGenerator[Piece, None]]) -> Callable[Given, AsyncGenerator[Piece, None]]:
+    """`work` for a caller who waits: refused where there is no room for one more."""
+    return lambda *args, **kwargs: speech_room().hold(work(*args, **kwargs))

@@ -18,7 +18,7 @@ from voiceapp.engines.models.providers import providers
 from voiceapp.engines.sound.sound_files import SoundWriter
 from voiceapp.errors import InvalidParameter
 from voiceapp.http.schemas import CleanStr
-from voiceapp.speech.room import speech_room
+from voiceapp.speech.room import in_room
 
 SAMPLE_RATE_HZ = 24_000
 """Sample rate that clients of OpenAI's expect of headerless `pcm`."""
@@ -59,7 +59,8 @@ class SynthesisCall:
     """1.0 is the voice's own."""
 
 
-def speak(
+@in_room
+async def speak(
     caller: Caller, call: SynthesisCall, *, request_id: str, note: Callable[[str], None]
 ) -> AsyncGenerator[bytes, None]:
     """The file in pieces, the first as soon as there is sound. Its characters are in the ledger before that, and `note`
@@ -72,12 +73,6 @@ def speak(
         Throttled: if a rate, quota or budget is used up, or there is no room for one more.
         EngineError: if the engine fails, also between pieces.
     """
-    return speech_room().hold(_spoken(caller, call, request_id, note))
-
-
-async def _spoken(
-    caller: Caller, call: SynthesisCall, request_id: str, note: Callable[[str], None]
-) -> AsyncGenerator[bytes, None]:
     card = catalogue().get(call.model, "tts")
     engine = FallbackSynthesizer(providers().links(card))
     async with charge(

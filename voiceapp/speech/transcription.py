@@ -23,7 +23,7 @@ from voiceapp.engines.sound.speech_segments import Segmenter, SpeechSegment
 from voiceapp.errors import InvalidParameter
 from voiceapp.formats import language_code
 from voiceapp.protocol.wire.values import DETECTED
-from voiceapp.speech.room import speech_room
+from voiceapp.speech.room import in_room
 
 Result = TypeVar("Result")
 InTurn = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -81,31 +81,6 @@ def language_of(model: str, named: Sequence[str]) -> str | None:
 async def at_once(call: Callable[[], Awaitable[Any]]) -> Any:
     """An InTurn: what there is no room for now is refused."""
     return await call()
-
-
-def in_request(
-    caller: Caller,
-    model: str,
-    file: BinaryIO,
-    *,
-    language: str | None,
-    terms: Sequence[str] = (),
-    translates: bool = False,
-    request_id: str,
-    note: Callable[[str], None],
-) -> AsyncGenerator[Segment | Transcript, None]:
-    """The `segments` of a recording while its caller waits, if there is room for one more; else Throttled is raised."""
-    pieces = segments(
-        caller,
-        model,
-        file,
-        language=language,
-        terms=terms,
-        translates=translates,
-        request_id=request_id,
-        note=note,
-    )
-    return speech_room().hold(pieces)
 
 
 async def segments(
@@ -170,6 +145,10 @@ async def segments(
         await meter.settle()
         spoken = language or max(heard_s, key=heard_s.__getitem__, default="en")
         yield Transcript(duration_s, "en" if translates else spoken, tuple(found), is_translated=translates)
+
+
+in_request = in_room(segments)
+"""The `segments` of a recording while its caller waits."""
 
 
 async def transcript(pieces: AsyncGenerator[Segment | Transcript, None]) -> Transcript:

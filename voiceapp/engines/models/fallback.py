@@ -82,11 +82,9 @@ class _Chain(Provider):
             raise errors[0]
 
     async def probe(self) -> None:
-        """See `Provider`."""
         await asyncio.gather(*(link.engine.probe() for link in self._links))
 
     async def prepare(self, call: Call) -> None:
-        """See `Provider`."""
         await self._links[0].engine.prepare(call)
 
     async def warm(self) -> None:
@@ -201,13 +199,6 @@ class FallbackChat(_Chain):
     """A `ChatModel`; the first delta says who replies."""
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
-        """The reply of the first model that begins one.
-
-        Raises:
-            EngineUnavailable: if none can serve now, or the one that began breaks off.
-            EngineTimeout: if it takes too long.
-            EngineRefused: if it does not accept the request.
-        """
         able = _able(self._links, lambda link: _can_chat(link.card, request))
         # A caller who listens does not wait for a model that may stay silent for good.
         beside_s = deadlines().beside_s if request.facts.started_at is not None else None
@@ -240,14 +231,6 @@ class FallbackEmbedder(_Chain):
     """A `TextEmbedder`."""
 
     async def embed(self, request: EmbeddingRequest) -> EmbeddingResult:
-        """The vectors of the first model that gives some.
-
-        Raises:
-            EngineUnavailable: if none can serve now.
-            EngineTimeout: if the last takes too long.
-            EngineRefused: if one does not accept the request.
-        """
-
         def ask(link: Link) -> Awaitable[EmbeddingResult]:
             dimension = request.dimension or link.card.embedding.default_dimension
             found: Awaitable[EmbeddingResult] = link.engine.embed(replace(request, dimension=dimension))
@@ -259,13 +242,6 @@ class FallbackEmbedder(_Chain):
 
 class FallbackReranker(_Chain):
     async def rerank(self, request: RerankRequest) -> Ranking:
-        """The ranking of the first model that gives one.
-
-        Raises:
-            EngineUnavailable: if none can serve now.
-            EngineTimeout: if the last takes too long.
-            EngineRefused: if one does not accept the request.
-        """
         result: Ranking
         link, result = await self._first(self._links, lambda link: link.engine.rerank(request))
         return replace(result, served_by=link.card.origin)
@@ -292,13 +268,6 @@ class FallbackRecognizer(_Chain):
         urgent: bool = True,
         terms: Sequence[str] = (),
     ) -> Recognition:
-        """Recognition by the first model that can serve.
-
-        Raises:
-            EngineUnavailable: if none can serve now.
-            EngineTimeout: if the last takes too long.
-            EngineRefused: if one does not know the language.
-        """
         result: Recognition
         link, result = await self._first(
             self._asked(language, urgent=urgent),
@@ -308,7 +277,6 @@ class FallbackRecognizer(_Chain):
         return replace(result, served_by=link.card.origin)
 
     async def translate(self, audio: Samples, *, language: str | None = None) -> Recognition:
-        """Translate with the first model that can serve."""
         links = _able(self._links, lambda link: link.card.translates)
         result: Recognition
         link, result = await self._first(links, lambda link: link.engine.translate(audio, language=language))
@@ -323,7 +291,7 @@ class FallbackRecognizer(_Chain):
 
 
 class FallbackSynthesizer(_Chain):
-    """A `Synthesizer`. A model that does not have the voice speaks with its usual one."""
+    """A `Synthesizer`. A model that does not have the voice speaks with its usual one; `note` takes who speaks."""
 
     @property
     def voices(self) -> Sequence[Voice]:
@@ -345,12 +313,6 @@ class FallbackSynthesizer(_Chain):
         rate: float = 1.0,
         note: Callable[[str], None] = lambda _: None,
     ) -> AsyncGenerator[bytes, None]:
-        """The sound of the first model that begins some; `note` takes who that is.
-
-        Raises:
-            EngineUnavailable: if none can serve now, or the one that began breaks off.
-            EngineTimeout: if it takes too long.
-        """
         async with aclosing(
             self._stream(
                 self._asked(voice),
@@ -473,12 +435,10 @@ class FallbackRealtime(_Chain):
         asyncio.get_running_loop().call_later(CLAIM_S, self._prepared.pop, call.session_id, None)
 
     def abandon(self, call: Call) -> None:
-        """See `Provider`."""
         if link := self._prepared.pop(call.session_id, None):
             link.engine.abandon(call)
 
     def open(self, call: Call, tasks: asyncio.TaskGroup) -> RealtimeStream:
-        """See `RealtimeModel`."""
         chosen = self._prepared.pop(call.session_id, self._links[0])
         others = [link.engine for link in self._links if link is not chosen and link.card.service]
         found: RealtimeStream = chosen.engine.open(call, tasks, *([others] if chosen.card.service else []))
