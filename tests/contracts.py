@@ -15,7 +15,6 @@ import django
 MODULES = (
     "tests.protocol.openai_realtime.contract",
     "tests.protocol.dashscope_realtime.contract",
-    "tests.protocol.dashscope_inference.contract",
     "tests.contract.openai_operations",
 )
 
