@@ -126,6 +126,9 @@ function start(config) {
     }
   });
   session.addEventListener("solved", ({ detail }) => (detail === "approval" ? approvals.clear() : notices.remove(detail)));
+  session.addEventListener("overheard", ({ detail }) => {
+    byId("overheard").hidden = !detail;
+  });
   session.addEventListener("traffic", ({ detail }) => drawer.add(detail));
   preferences.addEventListener("change", ({ detail: name }) => {
     if (name === "model") {

@@ -16,7 +16,8 @@ const TRANSPORT_CHOICES = ["transport", "isPushToTalk"];
 /**
  * Events: `state` (detail: state), `problem` (detail {code, message, reasons}), `solved` (detail: code),
  * `traffic` (detail {direction: "in" | "out", event}), `congested` (detail: boolean), `quality` (detail {rttMs,
- * lossShare, playoutMs}), `waiting` (detail: for what), `retry` when `retryAt` has changed.
+ * lossShare, playoutMs}), `waiting` (detail: for what), `retry` when `retryAt` has changed, `overheard` (detail: whether an
+ * operator listens in).
  * States: idle, connecting, queued, your-turn, listening, user-speaking, processing, ai-speaking, error, reconnecting.
  */
 export class VoiceSession extends EventTarget {
@@ -276,6 +277,9 @@ export class VoiceSession extends EventTarget {
 
   #receive(event) {
     this.#dialogue.receive(event);
+    if (event.session) {
+      this.#tell("overheard", event.session.operator_listening === true);
+    }
     if (event.type === SERVER.SESSION_CREATED && this.#phase === "reconnecting") {
       this.#begin(event.session);
     }
@@ -323,6 +327,7 @@ export class VoiceSession extends EventTarget {
     this.#ending.clear();
     this.#tell("solved", "session_ending");
     this.#tell("solved", "approval");
+    this.#tell("overheard", false);
     this.#dialogue.end(end);
   }
 

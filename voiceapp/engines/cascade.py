@@ -243,9 +243,9 @@ class CascadeStream:
                 self._follow()
 
     def notify(self, words: str | StockReply) -> bool:
-        self._session.notify(words)
+        will_say = self._session.notify(words)
         self._follow()
-        return not self._session.config.listens_only
+        return will_say
 
     async def wait_idle(self) -> None:
         self._idle.clear()

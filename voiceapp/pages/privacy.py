@@ -22,6 +22,8 @@ class Privacy:
     """Days for which the words of a conversation are kept; 0 keeps none."""
     recording_days: int
     """Days for which the sound of both sides is kept; 0 records nothing."""
+    may_be_heard: bool
+    """True if operators may listen in to open conversations."""
     known_for: str
     """Lifetime of the cookie of a login, or of a guest, in words."""
     relayed: tuple[str, ...]
@@ -39,6 +41,7 @@ def facts(agent: Answering) -> Privacy:
     return Privacy(
         transcript_days=settings.TRANSCRIPT_DAYS,
         recording_days=settings.RECORDING_DAYS,
+        may_be_heard=bool(settings.MAX_LISTENERS),
         known_for=_in_words(settings.SESSION_COOKIE_AGE),
         relayed=tuple(card.title or card.name for card in realtime if card.is_held_elsewhere),
         sends_sound=is_elsewhere(SOUND),

@@ -215,10 +215,12 @@ class Session:
         code = "invalid_value" if isinstance(error, InvalidParameter) else error.code
         self._send(ev.ErrorEvent(code=code, message=error.message, param=error.param, about=about))
 
-    def notify(self, words: Sentence) -> None:
-        """Say a sentence once both sides are silent, as an operator wants; no model reads it."""
-        if len(self._notices) < MOST_NOTICES:
+    def notify(self, words: Sentence) -> bool:
+        """Say a sentence once both sides are silent, as an operator wants; no model reads it. False if it will not."""
+        will_say = len(self._notices) < MOST_NOTICES and not self.config.listens_only
+        if will_say:
             self._notices.append(words)
+        return will_say
 
     def hear(self, frame: NDArray[np.float32], probability: float, now: float, echo: EchoRisk = EchoRisk.NONE) -> None:
         """One frame of 512 samples at 16 kHz and its speech probability."""

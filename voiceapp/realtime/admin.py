@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
@@ -26,6 +27,7 @@ from voiceapp.formats import duration
 from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
 from voiceapp.protocol.audio import WAV_HEADER_BYTES
 from voiceapp.realtime.close_codes import MEANINGS, in_words
+from voiceapp.realtime.listening_in import LISTEN_IN, listened
 from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Recording, TransportKind, Turn
 from voiceapp.realtime.records.export import FORMATS, captions, usage
 from voiceapp.realtime.records.recording import PEAKS, SOUND, opened
@@ -37,7 +39,7 @@ MOST_WORDS = 300
 WATCHED = timedelta(seconds=10)
 """Time for which the words of a conversation are told after its page has looked."""
 DELETING = "admin/realtime/realtimesession/delete_of_accounts.html"
-LISTEN = "realtime.view_recording"
+PLAY = "realtime.view_recording"
 MIDDLE = 50
 """Height of one side of a waveform."""
 
@@ -186,6 +188,7 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         return [
             path("<path:object_id>/export.<slug:form>", export, name="realtime_export"),
             path("<path:object_id>/ask/", ask, name="realtime_ask"),
+            path("<path:object_id>/listen/", require_POST(self.listen), name="realtime_listen"),
             path("<path:object_id>/recording.<slug:form>", self.recorded, name="realtime_recording"),
             *super().get_urls(),
         ]
@@ -193,8 +196,10 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], **options: Any) -> HttpResponse:
         row = options.get("obj")
         recording = Recording.objects.filter(session=row).first() if row else None
-        if recording is not None and request.user.has_perm(LISTEN):
+        if recording is not None and request.user.has_perm(PLAY):
             context.update(recording=recording, **_drawn(recording))
+        if settings.MAX_LISTENERS and row and row.ended_at is None:
+            context["may_listen"] = request.user.has_perm(LISTEN_IN)
         page: HttpResponse = super().render_change_form(request, context, **options)
         return page
 
@@ -232,7 +237,7 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
     async def recorded(self, request: HttpRequest, object_id: str, form: str) -> HttpResponseBase:
         """Return a recording: as `zip` with its events, or its sound alone as `wav`, to be played."""
         user = await request.auser()
-        if not (user.is_staff and await user.ahas_perm(LISTEN)):
+        if not (user.is_staff and await user.ahas_perm(PLAY)):
             raise PermissionDenied
 
         def find() -> Recording | None:
@@ -253,6 +258,11 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
             return await served(request, size, partial(opened, row, part), headers)
         except NotFound as gone:
             raise Http404 from gone
+
+    async def listen(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Stream the sound of an open conversation; see `listened`."""
+        find = partial(self.get_object, request, unquote(object_id))
+        return await listened(request, find, partial(self.log_change, request))
 
     @admin.display(description="caller")
     def caller(self, row: RealtimeSession) -> str:

@@ -41,6 +41,7 @@ from voiceapp.realtime.close_codes import (
 )
 from voiceapp.realtime.lifetime.end_conditions import STOPPING, EndConditions, SessionEnded
 from voiceapp.realtime.lifetime.operator_requests import LiveWords, request_watch
+from voiceapp.realtime.records.listening import OperatorListener
 from voiceapp.realtime.records.recorder import Recorder
 from voiceapp.realtime.records.turn_charges import TurnCharges
 from voiceapp.realtime.transports.interface import Disconnected, Transport
@@ -125,7 +126,7 @@ async def _converse(
                 ("lifetime", _end_after(limits.lifetime_s)),
                 ("drain", _end_when_stopping(transport, stream, limits)),
                 ("revocation", _end_when_revoked(limits)),
-                ("operator", _obey(stream, call.session_id, controls)),
+                ("operator", _obey(transport, stream, call.session_id, recorder, controls)),
                 ("budget", _end_when_used_up(stream, charges)),
             ):
                 tasks.create_task(work, name=f"session {call.session_id}: {name}")
@@ -169,7 +170,9 @@ async def _listen(transport: Transport, stream: RealtimeStream, recorder: Record
             raise SessionEnded(gone.code, CONNECTION_LOST if gone.code == ABANDONED else CALLER_LEFT) from None
 
 
-async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) -> NoReturn:
+async def _obey(
+    transport: Transport, stream: RealtimeStream, session_id: str, recorder: Recorder, controls: _Controls
+) -> NoReturn:
     """Do what operators ask of the conversation.
 
     Raises:
@@ -178,6 +181,9 @@ async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) ->
     with request_watch().of(session_id, controls.words) as requests:
         while True:
             request = await requests.get()
+            if isinstance(request, OperatorListener):
+                await _tell_of(request, transport, stream, recorder)
+                continue
             match request.kind:
                 case "end":
                     raise SessionEnded(ENDED_BY_OPERATOR, "An operator has ended the conversation.")
@@ -187,6 +193,26 @@ async def _obey(stream: RealtimeStream, session_id: str, controls: _Controls) ->
                     controls.is_muted = request.kind == "mute"
                     await stream.receive(ev.AudioClear())
                     stream.notify(StockReply.MUTED if controls.is_muted else StockReply.UNMUTED)
+
+
+async def _tell_of(
+    listener: OperatorListener, transport: Transport, stream: RealtimeStream, recorder: Recorder
+) -> None:
+    """Let an operator listen, where the caller can be told aloud and in an event; or tell that they have ceased to."""
+    tape = recorder.tape
+    was_heard = bool(tape.listeners)
+    if listener.over.is_set():
+        tape.listeners.discard(listener)
+    elif tape.session and (was_heard or stream.notify(StockReply.OPERATOR_LISTENING)):
+        tape.listeners.add(listener)
+        listener.begin(tape.session)
+    else:
+        listener.end()
+    if bool(tape.listeners) != was_heard:
+        told = tape.told(ev.SessionUpdated(event_id=identifier("event"), session=tape.session))
+        tape.add(told)
+        await _say(transport, told)
+    listener.decided.set()
 
 
 async def _talk(transport: Transport, stream: RealtimeStream, recorder: Recorder, words: LiveWords) -> NoReturn:

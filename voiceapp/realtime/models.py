@@ -80,6 +80,7 @@ class RealtimeSession(models.Model):
 
     class Meta:
         verbose_name = "conversation"
+        permissions = (("listen_realtimesession", "Can listen in to open conversations"),)
         ordering = ("-started_at",)
         constraints = (
             models.CheckConstraint(

@@ -83,6 +83,10 @@ RECORDING_MAX_S: float = env.float("RECORDING_MAX_S", default=3600)
 RECORDINGS_MAX_BYTES: int = env.int("RECORDINGS_MAX_BYTES", default=10 * 1024**3)
 """Bytes of all recordings together; beyond it, new ones are not kept. Ten gibibytes without it."""
 
+MAX_LISTENERS: int = env.int("MAX_LISTENERS", default=0)
+"""Operators who may listen in to open conversations at a time, in each process; callers are told, aloud as well. 0 lets
+none listen in."""
+
 # ── WebRTC ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RTC_ENABLED: bool = env.bool("RTC_ENABLED", default=True)

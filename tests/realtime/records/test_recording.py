@@ -38,7 +38,8 @@ from voiceapp.protocol.openai_realtime.settings import session_to
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut
 from voiceapp.realtime.models import RealtimeSession, Recording, Turn
-from voiceapp.realtime.records.recording import EVENTS, RATE_HZ, SOUND, Tape
+from voiceapp.realtime.records.recording import EVENTS, SOUND, Tape
+from voiceapp.realtime.records.sound import RATE_HZ
 from voiceapp.tasks.storage import files
 
 ROOT = Path(__file__).parents[3]

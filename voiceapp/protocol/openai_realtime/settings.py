@@ -139,7 +139,7 @@ def session_to(ours: JsonObject, kind: str = REALTIME) -> JsonObject:
             "input": listens,
             "output": {"format": format_to(sink["format"]), "voice": sink["voice"], "speed": 1.0},
         },
-        **{name: ours[name] for name in (*_OWN, "recording") if name in ours},
+        **{name: ours[name] for name in (*_OWN, "recording", "operator_listening") if name in ours},
     }
 
 

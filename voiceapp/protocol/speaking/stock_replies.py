@@ -30,6 +30,8 @@ class StockReply(Enum):
     """An operator has muted the caller."""
     UNMUTED = "unmuted"
     """The caller is heard again."""
+    OPERATOR_LISTENING = "operator_listening"
+    """An operator hears both sides from now on."""
     ENDING = "ending"
     """The longest duration of the session is nearly over."""
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from voiceapp.event_loops import per_loop
 from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.models import OperatorRequest, RealtimeSession
+from voiceapp.realtime.records.listening import OperatorListener
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +55,13 @@ class RequestWatch:
     at; runs only while there are any."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[asyncio.Queue[OperatorRequest], LiveWords]] = {}
+        self._open: dict[str, tuple[asyncio.Queue[OperatorRequest | OperatorListener], LiveWords]] = {}
         self._looking: asyncio.Task[None] | None = None
 
     @contextmanager
-    def of(self, session_id: str, words: LiveWords) -> Iterator[asyncio.Queue[OperatorRequest]]:
+    def of(self, session_id: str, words: LiveWords) -> Iterator[asyncio.Queue[OperatorRequest | OperatorListener]]:
         """Requests to one conversation, until the end of the block."""
-        queue: asyncio.Queue[OperatorRequest] = asyncio.Queue()
+        queue: asyncio.Queue[OperatorRequest | OperatorListener] = asyncio.Queue()
         self._open[session_id] = queue, words
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look(), name="operators' requests")
@@ -70,6 +71,11 @@ class RequestWatch:
             del self._open[session_id]
             if not self._open and self._looking is not None:
                 self._looking.cancel()
+
+    def listener(self, session_id: str) -> OperatorListener | None:
+        """Return a listener that may ask to hear a conversation; None where this process does not hold it."""
+        held = self._open.get(session_id)
+        return OperatorListener(held[0]) if held else None
 
     async def _look(self) -> None:
         while True:

@@ -13,7 +13,7 @@ import secrets
 import wave
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -29,13 +29,12 @@ from django.utils import timezone
 
 from voiceapp.database.thread import DatabaseUnavailable, run_in_records_thread
 from voiceapp.disk import DiskFull, disks
-from voiceapp.engines.interfaces import ENGINE_SAMPLE_RATE_HZ, Call
-from voiceapp.engines.sound.resampling import InputConverter
-from voiceapp.errors import InvalidParameter
-from voiceapp.protocol.audio import AudioFormat, Pcm, to_pcm16
+from voiceapp.engines.interfaces import Call
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import PlayoutCut, TurnEnded
 from voiceapp.realtime.models import RealtimeSession, Recording
+from voiceapp.realtime.records.listening import OperatorListener
+from voiceapp.realtime.records.sound import RATE_HZ, SETTLED_S, BothSides, Passed
 from voiceapp.tasks.storage import files
 from voiceapp.tasks.storage.scratch import Scratch
 
@@ -43,14 +42,7 @@ logger = logging.getLogger(__name__)
 
 SOUND, EVENTS = "conversation.wav", "events.jsonl"
 """The files in the zip: the caller is on the left channel."""
-RATE_HZ = ENGINE_SAMPLE_RATE_HZ
 PERIOD_S = 1.0
-SETTLED_S = 0.5
-"""Age at which sound is written: a cut of playout reaches back no further."""
-GAP_S = 0.2
-"""Delay of arriving sound that is taken for silence, and not for jitter."""
-MOST_AHEAD_S = 60
-"""Sound that came sooner than it can be heard; a client may send twice as fast as it is spoken."""
 MOST_WAITING_BYTES = 4 * 1024**2
 """Sound that waits for a slow disk."""
 MOST_EVENTS_BYTES = 32 * 1024**2
@@ -64,57 +56,18 @@ REPLAYED = (
 """Fields of the call that a replay is opened with."""
 SECRETS = frozenset({"authorization", "headers"})
 
-Passed = ev.ClientEvent | ev.ServerEvent | PlayoutCut | TurnEnded
-
 
 @cache
 def _disk() -> tuple[ThreadPoolExecutor, Scratch]:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording"), Scratch()
 
 
-class _Side:
-    """The sound of one side that is not written yet."""
-
-    def __init__(self, rate_hz: int) -> None:
-        self.read(AudioFormat("pcm16", rate_hz))
-        self._waiting: Pcm = np.zeros(0, np.int16)
-
-    def read(self, audio_format: AudioFormat) -> None:
-        self._converter = InputConverter(audio_format)
-
-    def add(self, audio: bytes, *, begins: int | None = None, ends: int = 0) -> None:
-        """Add sound that begins or ends at a sample, counted from the first that is not written; behind the last."""
-        try:
-            samples = np.frombuffer(to_pcm16(self._converter.convert(audio)), np.int16)
-        except InvalidParameter:  # the session tells the client
-            return
-        silence = (ends - len(samples) if begins is None else begins) - len(self._waiting)
-        if silence < GAP_S * RATE_HZ:
-            silence = 0
-        self._waiting = np.concatenate((self._waiting, np.zeros(silence, np.int16), samples))
-
-    def cut(self, at: int) -> None:
-        self._waiting = self._waiting[: max(0, at)]
-
-    def take(self, count: int) -> Pcm:
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        return np.pad(taken, (0, count - len(taken)))
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-
 @dataclass
 class _Bundle:
     """The files of a recording while it is made. Used on the thread of the disk only."""
 
-    begun: float
-    """Time of the first sample, on the clock of the event loop."""
-    caller: _Side
+    sides: BothSides
     folders: ExitStack = field(default_factory=ExitStack)
-    reply: _Side = field(default_factory=lambda: _Side(24_000))
-    samples: int = 0
-    """Written so far."""
     event_bytes: int = 0
 
     def open(self, opening: dict[str, Any]) -> None:
@@ -132,43 +85,25 @@ class _Bundle:
             OSError: if it cannot be written.
         """
         for at, event in passed:
-            self._add(at, event)
+            self.sides.add(at, event)
+            self._note_event(at - self.sides.begun, event)
         most = int(settings.RECORDING_MAX_S * RATE_HZ)
-        self._write_sound(min(int((until - self.begun) * RATE_HZ), most))
-        is_ahead = max(len(self.caller), len(self.reply)) > MOST_AHEAD_S * RATE_HZ
-        return is_ahead or self.samples >= most or self.event_bytes > MOST_EVENTS_BYTES
-
-    def _write_sound(self, until: int) -> None:
-        count = max(0, until - self.samples)
+        count = min(self.sides.count(until), max(0, most - self.sides.samples))
         disks().require_room_in_progress(4 * count)
-        self.sound.writeframesraw(np.stack((self.caller.take(count), self.reply.take(count)), axis=1).tobytes())
-        self.samples += count
+        self.sound.writeframesraw(self.sides.take(count))
+        return self.sides.is_ahead or self.sides.samples >= most or self.event_bytes > MOST_EVENTS_BYTES
 
-    def _add(self, at: float, event: Passed) -> None:
-        here = int((at - self.begun) * RATE_HZ) - self.samples
+    def _note_event(self, at: float, event: Passed) -> None:
         match event:
-            case ev.AudioAppend():
-                self.caller.add(event.audio, ends=here)
-            case ev.AudioDelta():
-                lead = 0 if event.heard_from is None else int((event.heard_from - at) * RATE_HZ)
-                self.reply.add(event.audio, begins=here + lead)
-            case PlayoutCut():
-                self.reply.cut(here)
+            case ev.AudioAppend() | ev.AudioDelta() | PlayoutCut():
+                pass
             case TurnEnded():
-                self._note({"at": at - self.begun, "from": "server", "type": "turn", **asdict(event)})
+                self._note({"at": at, "from": "server", "type": "turn", **asdict(event)})
             case ev.ClientEvent():
                 fields = _without_secrets(asdict(event))
-                self._note({"at": at - self.begun, "from": "caller", "type": event.type, "fields": fields})
+                self._note({"at": at, "from": "caller", "type": event.type, "fields": fields})
             case ev.ServerEvent():
-                if isinstance(event, ev.SessionCreated | ev.SessionUpdated):
-                    self._read_formats(event.session)
-                self._note({"at": at - self.begun, "from": "server", **event.to_wire()})
-
-    def _read_formats(self, session: dict[str, Any]) -> None:
-        for side, name in ((self.caller, "input"), (self.reply, "output")):
-            with suppress(KeyError, TypeError):  # another service may tell less
-                stated = session["audio"][name]["format"]
-                side.read(AudioFormat(stated["type"], stated["sample_rate"]))
+                self._note({"at": at, "from": "server", **event.to_wire()})
 
     def _note(self, line: dict[str, Any]) -> None:
         text = json.dumps({**line, "at": round(line["at"], 3)})
@@ -198,7 +133,7 @@ class _Bundle:
 
 
 class Tape:
-    """Records one conversation; until `run`, and where nothing is recorded, it takes everything and keeps nothing."""
+    """Takes what passes in one conversation: records it where that is wanted, and hands it to those who listen in."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
@@ -208,18 +143,25 @@ class Tape:
         self._began_at = timezone.now()
         self._is_over = False
         """It has come to a limit; what was recorded is kept."""
+        self.listeners: set[OperatorListener] = set()
+        self.session: dict[str, Any] = {}
+        """The session as the caller was told last."""
 
     @property
     def is_on(self) -> bool:
         return self._bundle is not None
 
     def told(self, event: ev.ServerEvent) -> ev.ServerEvent:
-        """Return the event that tells the caller of the session, with the notice that it is recorded."""
-        if self.is_on and isinstance(event, ev.SessionCreated | ev.SessionUpdated):
-            return replace(event, session={**event.session, "recording": True})
-        return event
+        """Return the event that tells the caller of the session, with notices that it is recorded and listened to."""
+        if not isinstance(event, ev.SessionCreated | ev.SessionUpdated):
+            return event
+        self.session = event.session
+        notices = {"recording": self.is_on, "operator_listening": bool(self.listeners)}
+        return replace(event, session={**event.session, **{name: True for name, is_so in notices.items() if is_so}})
 
     def add(self, event: Passed) -> None:
+        for listener in self.listeners:
+            listener.add(event)
         if self._bundle is None or self._is_over:
             return
         self._waiting.append((_clock(), event))
@@ -233,7 +175,7 @@ class Tape:
         if not settings.RECORDING_DAYS or call.is_forwarded:
             return
         self._began_at = timezone.now()
-        self._bundle = _Bundle(_clock(), _Side(call.input_rate_hz))
+        self._bundle = _Bundle(BothSides(_clock(), call.input_rate_hz))
         await self._try(partial(self._bundle.open, _opening(call)))
         while not self._is_over:
             await asyncio.sleep(PERIOD_S)
@@ -242,6 +184,8 @@ class Tape:
     def stop(self) -> None:
         """The conversation is over now."""
         self._ended = _clock()
+        for listener in self.listeners:
+            listener.end()
 
     async def _write(self, bundle: _Bundle, until: float) -> None:
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
@@ -267,10 +211,10 @@ class Tape:
         if not self._is_over:
             await self._write(bundle, self._ended)
         try:
-            found = await self._try(bundle.closed) if bundle.samples else None
+            found = await self._try(bundle.closed) if bundle.sides.samples else None
             if found is not None:
                 path, peaks = found
-                row = await run_in_records_thread(self._note, 4 * bundle.samples, peaks, path.stat().st_size)
+                row = await run_in_records_thread(self._note, 4 * bundle.sides.samples, peaks, path.stat().st_size)
                 if row is not None:
                     await self._store(row, path)
         except (DatabaseFailure, DatabaseUnavailable) as error:

@@ -27,7 +27,8 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.protocol.audio import Pcm
 from voiceapp.protocol.wire import events as ev
 from voiceapp.protocol.work import TurnEnded
-from voiceapp.realtime.records.recording import EVENTS, RATE_HZ, REPLAYED, SOUND
+from voiceapp.realtime.records.recording import EVENTS, REPLAYED, SOUND
+from voiceapp.realtime.records.sound import RATE_HZ
 
 FORMATS = ("input_audio_format", "sample_rate")
 NAMED = (ev.ItemRetrieve, ev.ItemDelete, ev.ItemTruncate)
