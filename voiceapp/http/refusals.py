@@ -65,4 +65,6 @@ async def refuse(scope: Scope, send: Send, status: int, code: str, message: str,
 def request_id_of(scope: Scope) -> str:
     """The id that the server gave this request or socket, and logs it by; a fresh one where no server of ours did."""
     state = scope.setdefault("state", {})
-    return str(state.setdefault("request_id", formats.request_id()))
+    if "request_id" not in state:
+        state["request_id"] = formats.request_id()
+    return str(state["request_id"])

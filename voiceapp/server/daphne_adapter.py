@@ -52,6 +52,9 @@ class Factory(HTTPFactory):
         channel.requestFactory = Request
         return channel
 
+    def log(self, request: Request) -> None:
+        """Write no line: `Front` does."""
+
 
 class Server(daphne.server.Server):
     """daphne's bookkeeping of connections and applications, with our protocols."""
