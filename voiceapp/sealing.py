@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import functools
 from contextlib import suppress
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+from django.db.models import QuerySet
 
 
 def seal(secret: str) -> str:
@@ -32,6 +34,17 @@ def reseal(sealed: str) -> str:
     with suppress(InvalidToken):
         return _cipher(keys).rotate(sealed.encode()).decode()
     return sealed
+
+
+def reseal_all(rows: QuerySet[Any], *names: str) -> int:
+    """Seal fields of all rows with the present key, so that the one before may be forgotten; how many rows had that."""
+    changed = 0
+    for pk, *sealed in rows.values_list("pk", *names).iterator():
+        was = dict(zip(names, sealed, strict=True))
+        now = {name: reseal(secret) for name, secret in was.items()}
+        if now != was:  # what is replaced meanwhile is sealed with that key already
+            changed += rows.filter(pk=pk, **was).update(**now)
+    return changed
 
 
 @functools.lru_cache(maxsize=256)

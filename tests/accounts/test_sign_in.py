@@ -150,7 +150,7 @@ async def test_openid_connect_signs_in_whom_the_provider_knows(
     async with issuing(settings) as issuer:
         page = (await client.get("/login", {"next": "/docs"})).content.decode()
         assert "/login/openid?next=/docs" in page
-        assert "/login/openid?next=/admin/" in (await client.get("/admin/login/")).content.decode()
+        assert "/login/openid?next=/admin/" in (await client.get("/admin/", follow=True)).content.decode()
         begun = await client.get("/login/openid", {"next": "/docs"})
         asked = dict(parse_qsl(urlsplit(begun["Location"]).query))
         assert (asked["client_id"], asked["redirect_uri"]) == (CLIENT, "http://testserver/login/openid/callback")
@@ -175,6 +175,6 @@ async def test_a_provider_that_is_away_is_no_fault_of_this_server(
     answer = await client.get("/login/openid")
     assert answer.status_code == 403
     assert "sign-in with OpenID Connect failed" in caplog.text
-    assert (await client.get("/admin/login/")).status_code == 200
+    assert (await client.get("/admin/", follow=True)).status_code == 200
     signed_in = await client.post("/login", {"username": "alice", "password": "alice-password"})
     assert signed_in.status_code == 302

@@ -17,9 +17,9 @@ def make_operator(server: Server) -> None:
 def sign_in(page: Page, server: Server) -> None:
     """Have a page show the operators' site to its operator."""
     page.goto(f"http://127.0.0.1:{server.port}/admin/")
-    page.get_by_label("Username").fill(NAME)
+    page.get_by_label("User name").fill(NAME)
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("Open conversations")).to_be_visible()
 
 

@@ -136,6 +136,21 @@ class Workspace(models.Model):
         return f"{self.account} / {self.name}"
 
 
+class SecondFactor(models.Model):
+    """What a person proves themselves with beside their password."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="second_factor"
+    )
+    sealed_secret = models.CharField(max_length=200)
+    last_step = models.BigIntegerField()
+    """Step of time of the last code, which counts no more."""
+    recovery_digests = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user}"
+
+
 class Membership(models.Model):
     """A person who may talk in an account's name; the earliest one counts when there are several."""
 

@@ -8,23 +8,15 @@ it was right, so that a hundred attempts at once get no further than a hundred i
 from __future__ import annotations
 
 import hashlib
-import logging
 import unicodedata
 from contextlib import suppress
-from typing import Any
 
-from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
-from django.core.exceptions import ValidationError
-from unfold.forms import AuthenticationForm as AdminAuthenticationForm
 
-from voiceapp.accounts.addresses import address_of_request, neighbourhood
+from voiceapp.accounts.addresses import neighbourhood
 from voiceapp.errors import Throttled
-from voiceapp.formats import Facts
-
-logger = logging.getLogger(__name__)
 
 try:
     from redis.exceptions import RedisError
@@ -62,39 +54,19 @@ class LoginAttempt:
 
     def succeeded(self) -> None:
         """Forgive this name's failures, and this attempt to the address."""
-        by_name, by_address = self._limits
+        by_name, *by_address = self._limits
         for cache in caches.all():
             with suppress(*_UNAVAILABLE, ValueError):  # the latter where the window ended meanwhile
                 cache.delete(by_name)
-                cache.decr(by_address)
+                for key in by_address:
+                    cache.decr(key)
 
 
-class ThrottledLogin(AuthenticationForm):
-    """Django's login form behind the throttle."""
+class CodeAttempt(LoginAttempt):
+    """A guess at a second factor. It counts from any address: whoever guesses knows the password."""
 
-    def clean(self) -> dict[str, Any]:
-        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
-        if self.request is None or not name or not password:
-            return dict(super().clean())
-        address = address_of_request(self.request)
-        attempt = LoginAttempt(address, name)
-        try:
-            attempt.begin()
-            cleaned = super().clean()
-        except (Throttled, ValidationError) as refused:
-            # A name that does not exist may be a password, typed into the wrong field.
-            known = name if User.objects.filter(username=name).exists() else ""
-            logger.warning("sign-in refused, %s", Facts(address=address, name=known, reason=refused.code))
-            if isinstance(refused, Throttled):
-                raise ValidationError(refused.message, code="throttled") from refused
-            raise
-        if self.get_user() is not None:
-            attempt.succeeded()
-        return dict(cleaned)
-
-
-class ThrottledAdminLogin(ThrottledLogin, AdminAuthenticationForm):
-    """The operators' login form behind the throttle."""
+    def __init__(self, user: User) -> None:
+        self._limits = {_cache_key("code", str(user.pk)): FAILURES_PER_NAME}
 
 
 def _cache_key(kind: str, *parts: str) -> str:

@@ -17,7 +17,7 @@ from voiceapp.errors import InvalidParameter
 from voiceapp.outbound.addresses import check_url
 from voiceapp.outbound.model_servers import check_model_server
 from voiceapp.protocol.configuration import SessionConfig, merge
-from voiceapp.sealing import reseal, seal, unseal
+from voiceapp.sealing import seal, unseal
 
 FIXABLE = (
     *("voice", "transcription_language", "terms", "turn_detection", "temperature", "max_tokens"),
@@ -270,15 +270,6 @@ class DocumentSet(models.Model):
 
     def __str__(self) -> str:
         return f"{self.digest}"
-
-
-def reseal_keys() -> int:
-    """Seal all keys with the present key of this installation; how many had another."""
-    rows = [(row, reseal(row.sealed_key)) for row in Agent.objects.exclude(sealed_key="")]
-    changed = [(row, key) for row, key in rows if key != row.sealed_key]
-    return sum(
-        Agent.objects.filter(pk=row.pk, sealed_key=row.sealed_key).update(sealed_key=key) for row, key in changed
-    )
 
 
 def _unfit(file: str) -> str:

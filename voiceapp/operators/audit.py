@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_login_failed
-from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 from voiceapp.accounts.addresses import address_of_request
 from voiceapp.accounts.own_rows import OwnFilter, sees_all
+from voiceapp.accounts.second_factor import note
 from voiceapp.http.admin import RecordsAdmin, csv_download
 
 WAYS = {
@@ -49,7 +49,7 @@ class AuditAdmin(RecordsAdmin):
 @receiver(user_logged_in)
 def signed_in(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
     """Note a sign-in, in the admin or on the voice page."""
-    _note(user, f"Signed in{WAYS.get(user.backend, '')} from {_place(request)}.")
+    note(user, f"Signed in{WAYS.get(user.backend, '')} from {_place(request)}.")
 
 
 @receiver(user_login_failed)
@@ -58,18 +58,7 @@ def refused(sender: Any, credentials: dict[str, Any], request: HttpRequest | Non
     users = get_user_model()
     name = str(credentials.get(users.USERNAME_FIELD, ""))
     if user := users._default_manager.filter(**{users.USERNAME_FIELD: name}).first():
-        _note(user, f"Refused to sign in from {_place(request)}.")
-
-
-def _note(user: Any, message: str) -> None:
-    LogEntry.objects.create(
-        user=user,
-        content_type=ContentType.objects.get_for_model(user),
-        object_id=user.pk,
-        object_repr=str(user)[:200],
-        action_flag=CHANGE,
-        change_message=message,
-    )
+        note(user, f"Refused to sign in from {_place(request)}.")
 
 
 def _place(request: HttpRequest | None) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 from unfold.sites import UnfoldAdminSite
 
 from voiceapp.http.live import changes
@@ -30,6 +35,13 @@ class OperatorsSite(UnfoldAdminSite):
             path("usage/", self.admin_view(self.usage), name="usage"),
             *super().get_urls(),
         ]
+
+    @method_decorator(never_cache)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Send people to the sign-in of the pages, the only one; those who have been there may not enter here."""
+        if request.user.is_authenticated and not self.has_permission(request):
+            raise PermissionDenied
+        return redirect_to_login(request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index"))
 
     async def live(self, request: HttpRequest) -> HttpResponseBase:
         """Stream that a figure of the front page changed."""

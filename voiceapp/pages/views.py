@@ -63,6 +63,7 @@ async def _page(request: HttpRequest, named: str) -> HttpResponseBase:
     if not is_open_to(user):
         return redirect_to_login(request.get_full_path())
     found = {"is_signed_in": user.is_authenticated, "is_staff": user.is_staff}
+    found["has_password"] = user.is_authenticated and user.has_usable_password()
     return await _shown(request, await visited_agent(user, named), named, found)
 
 

@@ -16,9 +16,10 @@ from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from voiceapp.accounts.models import SecondFactor
 from voiceapp.agents.answering import deciding
 from voiceapp.agents.files import hold
-from voiceapp.agents.models import reseal_keys
+from voiceapp.agents.models import Agent
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.engines.models.local_servers import local_servers
 from voiceapp.realtime.aoq.grants import delete_past_grants
@@ -26,9 +27,10 @@ from voiceapp.realtime.aoq.relays import forget_dead_relays
 from voiceapp.realtime.lifetime.stale_sessions import close_overdue
 from voiceapp.realtime.records.recording import purge_recordings
 from voiceapp.realtime.retention import purge_transcripts
+from voiceapp.sealing import reseal_all
 from voiceapp.tasks.retention import purge_tasks
+from voiceapp.webhooks.models import WebhookEndpoint
 from voiceapp.webhooks.retention import purge_events
-from voiceapp.webhooks.store import reencrypt_all
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,9 @@ def tidy() -> None:
     untold = purge_events(timezone.now())
     delete_past_grants(timezone.now())
     forget_dead_relays(timezone.now())
-    sealed = reencrypt_all() + reseal_keys()
+    sealed = reseal_all(WebhookEndpoint.objects.all(), "secret_sealed", "old_secret_sealed")
+    sealed += reseal_all(Agent.objects.all(), "sealed_key")
+    sealed += reseal_all(SecondFactor.objects.all(), "sealed_secret")
     call_command("clearsessions")
     forgotten = purge_tasks(timezone.now())  # last: their bucket may not respond
     recordings = purge_recordings(timezone.now())
@@ -68,7 +72,7 @@ def tidy() -> None:
         ("Deleted %d tasks", forgotten),
         ("Deleted %d recordings", recordings),
         ("Deleted %d webhook events", untold),
-        ("Sealed %d secrets of webhook endpoints and agents with the present key", sealed),
+        ("Sealed %d secrets of webhook endpoints, agents and people with the present key", sealed),
     ):
         if count:
             logger.info(said, count)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.templatetags.static import static
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 
 
 def _asset(name: str) -> Callable[[Any], str]:
@@ -28,6 +28,13 @@ def _rows(title: str, icon: str, model: str) -> dict[str, Any]:
     return _page(title, icon, f"{app}_{name}_changelist", f"{app}.view_{name}")
 
 
+def _own_pages(request: Any) -> list[dict[str, Any]]:
+    """Links of the menu of those who sign in with a password."""
+    names = {"Change password": "admin:password_change", "Two-factor authentication": "two-factor"}
+    has_password = request.user.is_authenticated and request.user.has_usable_password()
+    return [{"title": title, "link": reverse(name)} for title, name in names.items() if has_password]
+
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Voiceapp",
     "SITE_HEADER": "Voiceapp",
@@ -35,7 +42,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _asset("voice/icon.svg")}],
     "STYLES": [_asset("operators/theme.css"), _asset("operators/pages.css")],
     "SCRIPTS": [_asset("operators/theme.js")],
-    "LOGIN": {"form": "voiceapp.accounts.throttle.ThrottledAdminLogin"},
+    "ACCOUNT": {"navigation": _own_pages},
     "COMMAND": {"search_models": True},
     "SIDEBAR": {
         "command_search": True,

@@ -20,7 +20,7 @@ from voiceapp.accounts.models import Workspace
 from voiceapp.errors import InvalidParameter, NotFound, RequestRefused
 from voiceapp.leases.states import take
 from voiceapp.leases.wake import wake
-from voiceapp.sealing import reseal, seal
+from voiceapp.sealing import seal
 from voiceapp.webhooks.events import NEVER_HERE, QUEUE_NAME, TEST_KIND, EventKind
 from voiceapp.webhooks.models import Attempt, Delivery, WebhookEndpoint
 from voiceapp.webhooks.secrets import new_secret
@@ -182,17 +182,6 @@ def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[
         old_secret_sealed=F("secret_sealed") if keep_old else "",
         old_secret_until=timezone.now() + OVERLAP if keep_old else None,
     ), secret
-
-
-def reencrypt_all() -> int:
-    """Seal all secrets with the present key, so that the one before may be forgotten; how many endpoints had others."""
-    changed = 0
-    for row in WebhookEndpoint.objects.only("secret_sealed", "old_secret_sealed").iterator():
-        now = {"secret_sealed": reseal(row.secret_sealed), "old_secret_sealed": reseal(row.old_secret_sealed)}
-        was = {"secret_sealed": row.secret_sealed, "old_secret_sealed": row.old_secret_sealed}
-        if now != was:  # what is reset meanwhile is sealed with that key already
-            changed += WebhookEndpoint.objects.filter(pk=row.pk, **was).update(**now)
-    return changed
 
 
 def log(
