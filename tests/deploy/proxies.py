@@ -1,15 +1,17 @@
-"""The proxy files, in `make soak`: behind each of them, a rolling restart of two processes refuses no new session."""
+"""The proxy files, in `make soak`, before two processes: a restart refuses no new session, and callers come back."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets
@@ -26,6 +28,7 @@ __all__ = ["home", "serve"]
 
 SESSIONS = 200
 """That begin behind each proxy, at least."""
+COME_BACK = 12
 LOOK_S = 2.5
 """Time in which each proxy, which looks once a second, finds a process that is back."""
 PROXIES = {
@@ -83,9 +86,43 @@ def ports(servers: tuple[Product, Product], tmp_path: Path) -> Iterator[dict[str
         yield found
 
 
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def test_a_caller_comes_back_to_the_process_that_holds_the_conversation(
+    servers: tuple[Product, Product], ports: dict[str, int]
+) -> None:
+    key = {"Authorization": f"Bearer {servers[0].keys['good']}"}
+
+    async def first_event(proxy: str, query: str) -> dict[str, Any]:
+        url = f"wss://127.0.0.1:{ports[proxy]}/api-ws/v1/realtime?model=voice&{query}"
+        async with websockets.connect(url, ssl=trusting(), additional_headers=key, proxy=None) as session:
+            event: dict[str, Any] = json.loads(await session.recv())
+            session.transport.abort()
+            return event
+
+    found = {}
+    for proxy in PROXIES:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                with suppress(OSError, WebSocketException):  # until it has looked at both processes
+                    await first_event(proxy, "resume=on")
+                    break
+        await asyncio.sleep(LOOK_S)
+        tokens = [secrets.token_urlsafe(24) for _ in range(COME_BACK)]
+        begun = [(await first_event(proxy, f"resume={token}"))["session"]["id"] for token in tokens]
+        back = {(await first_event(proxy, f"resume={token}&last=1"))["type"] for token in tokens}
+        rows = [
+            await servers[0].row("select served_by from realtime_realtimesession where id = ?", each) for each in begun
+        ]
+        found[proxy] = (back, len({row["served_by"] for row in rows}))
+    assert found == dict.fromkeys(PROXIES, ({"session.resumed"}, 2))
+
+
 async def test_a_rolling_restart_refuses_no_session(servers: tuple[Product, Product], ports: dict[str, int]) -> None:
-    trusting = ssl.create_default_context()
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     key = {"Authorization": f"Bearer {servers[0].keys['good']}"}
     begun = dict.fromkeys(PROXIES, 0)
     refused: list[str] = []
@@ -95,7 +132,7 @@ async def test_a_rolling_restart_refuses_no_session(servers: tuple[Product, Prod
         """A session; one that asks may be in the middle of a reply when its process stops."""
         url = f"wss://127.0.0.1:{ports[proxy]}/api-ws/v1/realtime?model=voice"
         async with websockets.connect(
-            url, ssl=trusting, additional_headers=key, proxy=None, open_timeout=20
+            url, ssl=trusting(), additional_headers=key, proxy=None, open_timeout=20
         ) as session:
             assert json.loads(await session.recv())["type"] == "session.created"
             begun[proxy] += 1
