@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -124,6 +125,29 @@ async def test_a_stun_server_s_view_is_told_with_a_range_of_ports_as_well(
     mine = {port for address, port, kind in found if kind == "host" and ":" not in address}
     assert mine
     assert {(address, port) for address, port, kind in found if kind == "srflx"} == {(Stun.SEEN, port) for port in mine}
+
+
+class Mute(asyncio.DatagramProtocol):
+    """A STUN server that does not answer. Who waits for it asks again after 0.5, 1.5, 3.5 seconds, and so on."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[int] = Counter()
+
+    def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
+        self.asked[address[1]] += 1
+
+
+@pytest.mark.parametrize("ports", ["", "41040-41055"])
+async def test_a_stun_server_that_does_not_answer_is_waited_for_a_second(
+    settings: Settings, offer: str, ports: str
+) -> None:
+    transport, mute = await asyncio.get_running_loop().create_datagram_endpoint(Mute, local_addr=("127.0.0.1", 0))
+    settings.ICE_SERVERS = [f"stun:127.0.0.1:{transport.get_extra_info('sockname')[1]}"]
+    settings.RTC_PORT_RANGE = ports
+    found = CANDIDATE.findall(await answer_to(offer))
+    transport.close()
+    assert {kind for _, _, kind in found} == {"host"}
+    assert 1 <= max(mute.asked.values()) <= 3
 
 
 async def test_a_relay_that_does_not_answer_is_passed_over(settings: Settings, tmp_path: Path, offer: str) -> None:

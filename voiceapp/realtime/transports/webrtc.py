@@ -39,7 +39,7 @@ OWN_NUMBER = 100
 PROBE = 65_534
 """Number of a channel that is never used; the highest there may be."""
 ANSWER_S = 10.0
-"""Time to gather candidates: 3 s for each relay that does not answer, and some; 5 s for a STUN server."""
+"""Time to gather candidates: 3 s for each relay that does not answer, and some."""
 CLOSE_S = 2.0
 SENT_S = 2.5
 """Time for the last words to arrive."""
@@ -96,8 +96,10 @@ class WebRtcTransport:
                 bound_messages(connection, self._message_too_large)
                 if settings.RTC_FORCE_RELAY:
                     gathering.use_relays(connection, ice_config.relays.in_order(), ice_config.relays.prefer)
-                elif ports := ice_config.ports():
-                    gathering.use_ports(connection, *ports)
+                else:
+                    if ports := ice_config.ports():
+                        gathering.use_ports(connection, *ports)
+                    gathering.limit_stun(connection)
                 await connection.setLocalDescription(await connection.createAnswer())
         except (*sdp.MALFORMED, *Refused) as error:
             raise InvalidParameter(f"The offer is refused: {str(error)[:200] or 'it cannot be read'}.") from error

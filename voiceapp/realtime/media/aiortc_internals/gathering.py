@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import aioice
@@ -16,6 +17,8 @@ from aiortc.rtcicetransport import parse_stun_turn_uri
 
 RELAY_S = 3.0
 """Timeout of one relay."""
+STUN_S = 1.0
+"""Timeout of a STUN server, which each call would wait for where it is gone; it is asked twice in that time."""
 
 
 def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:
@@ -39,6 +42,12 @@ def use_ports(peer: RTCPeerConnection, first: int, last: int) -> None:
             return found + await _seen_from_outside(protocols, connection.stun_server, timeout)
 
         connection.get_component_candidates = within
+
+
+def limit_stun(peer: RTCPeerConnection) -> None:
+    """Let a connection wait no longer than STUN_S for a STUN server; call it before the answer is set."""
+    for connection in _connections(peer):
+        connection.get_component_candidates = partial(connection.get_component_candidates, timeout=STUN_S)
 
 
 def use_relays(peer: RTCPeerConnection, urls: Sequence[str], prefer: Callable[[str], None]) -> None:
