@@ -58,11 +58,13 @@ ROOM = """() => {
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with all transports, a STUN server and a relay."""
+    """A server with all transports, a STUN server and a relay, and an agent."""
+    agents = tmp_path_factory.mktemp("agents")
+    Path(agents, "desk.toml").write_text('title = "The desk"\nis_public = true\n')
     with relaying(tmp_path_factory.mktemp("relay")) as relay, answering_stun() as stun:
         variables: dict[str, Any] = {
             **{"AOQ_PORT": str(free_udp_port()), "ICE_SERVERS": f"stun:127.0.0.1:{stun}"},
-            **{"TURN_URLS": relay.url, "TURN_SECRET": SECRET},
+            **{"TURN_URLS": relay.url, "TURN_SECRET": SECRET, "AGENTS_DIR": str(agents)},
         }
         with running(tmp_path_factory.mktemp("healthy"), **variables) as server:
             yield server
@@ -94,12 +96,14 @@ def run(voice: VoicePage, answer: str = "") -> dict[str, str]:
     return {name: str(voice.page.locator(f"#{name}").get_attribute("data-state")) for name in LINES}
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "scheme", "query"), [(390, "light", ""), (1280, "dark", "?agent=desk")])
 def test_every_line_passes_where_nothing_is_in_the_way(
-    healthy: Server, speaking: Browser, open_page: OpenPage, screenshots: Path, width: int, scheme: str
+    healthy: Server, speaking: Browser, open_page: OpenPage, screenshots: Path, width: int, scheme: str, query: str
 ) -> None:
     look: dict[str, Any] = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
-    voice = open_page(address(healthy), browser=speaking, permissions=["clipboard-read", "clipboard-write"], **look)
+    voice = open_page(
+        address(healthy) + query, browser=speaking, permissions=["clipboard-read", "clipboard-write"], **look
+    )
     sessions = "SELECT id FROM realtime_realtimesession"
     begun = healthy.rows(sessions)
     assert run(voice, "Yes") == dict.fromkeys(LINES, "ok")

@@ -17,6 +17,7 @@ from pytest_django.fixtures import Settings
 from tests.models import LLAMA, UPSTREAM, offered
 from voiceapp import health
 from voiceapp.accounts.guests import guest_of
+from voiceapp.accounts.models import Account, GuestSite
 from voiceapp.accounts.seats import seats
 from voiceapp.realtime.aoq.models import AoqRelay
 
@@ -64,6 +65,18 @@ def test_it_sends_strangers_to_the_login(guest: Client, person: Client, settings
     answer = guest.get(address)
     assert (answer.status_code, answer["Location"]) == (302, f"/login?next={address}")
     assert person.get(address).status_code == 200
+
+
+@pytest.mark.parametrize(("public", "offered"), [("guest", "/check?agent=voice"), ("login", "")])
+def test_a_page_within_another_site_offers_the_check_that_its_visitors_may_open(
+    guest: Client, settings: Settings, public: str, offered: str
+) -> None:
+    settings.PUBLIC_PAGE = public
+    account = Account.objects.create(name="Guests of the shop")
+    GuestSite.objects.create(origin="https://shop.example", account=account)
+    page = guest.get("/embed?site=https://shop.example&agent=voice")
+    assert f'data-check-url="{offered}"' in page.content.decode()
+    assert (guest.get("/check?agent=voice").status_code == 200) == bool(offered)
 
 
 def test_the_check_is_that_of_an_agent_and_of_none_that_does_not_exist(guest: Client) -> None:

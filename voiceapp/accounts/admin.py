@@ -27,7 +27,7 @@ from unfold.widgets import (
 )
 
 from voiceapp.accounts import ledger_admin
-from voiceapp.accounts.auth import DEFAULT_WORKSPACE, key_directory
+from voiceapp.accounts.auth import DEFAULT_WORKSPACE, GUESTS, key_directory
 from voiceapp.accounts.budgets import forecast, month_of
 from voiceapp.accounts.key_revocation_admin import KeyRevocation
 from voiceapp.accounts.keys import give_secret
@@ -42,7 +42,7 @@ from voiceapp.accounts.models import (
     Workspace,
     all_scopes,
 )
-from voiceapp.accounts.own_rows import OwnFilter, OwnRows, sees_all
+from voiceapp.accounts.own_rows import OwnFilter, OwnRows, own, sees_all
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import NANO, dollars
 from voiceapp.http.admin import LABELS, RecordsAdmin, shown_once
@@ -283,6 +283,12 @@ class ApiKeyAdmin(OwnRows, KeyRevocation):
             form.base_fields["scopes"] = scopes = deepcopy(form.base_fields["scopes"])
             scopes.choices = [(scope, label) for scope, label in Scope.choices if scope != Scope.ADMIN]
         return form
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Choose the workspace where there is no choice."""
+        guests = Q(account__name=GUESTS) | Q(account__guest_site__isnull=False)
+        found = own(Workspace.objects.exclude(guests), request.user)[:2]
+        return {"workspace": found[0].pk if len(found) == 1 else None, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         """All there is to decide about a new key; about an old one, what it is and what may still be decided."""

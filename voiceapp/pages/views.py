@@ -112,7 +112,7 @@ async def _shown(
         **found,
         "agent": agent,
         "config_url": _address("voice-config", agent=named, **query),
-        "check_url": "" if query else _address("check", agent=named),
+        "check_url": _address("check", agent=named) if not query or settings.PUBLIC_PAGE == "guest" else "",
         "modules": MODULES,
         "privacy": facts(agent),
         "has_small_model": has_small_model(agent),
