@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, Playwright, StorageState, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, StorageState, expect, sync_playwright
 
 from tests.outages.faults import FaultProxy
 
@@ -27,6 +27,7 @@ EXPECTED = ("WebSocket connection to", "net::ERR_", "Failed to load resource: th
 """What the console says while the network is cut, or a refusal provoked, on purpose."""
 
 OpenPage = Callable[..., VoicePage]
+OpenWindow = Callable[..., Page]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -117,6 +118,27 @@ def quiet_browsers(playwright: Playwright, silence: Path) -> Iterator[Callable[.
 def quiet_browser(quiet_browsers: Callable[..., Browser]) -> Browser:
     """A browser whose microphone hears nothing."""
     return quiet_browsers()
+
+
+@pytest.fixture
+def open_window(quiet_browser: Browser) -> Iterator[OpenWindow]:
+    """Opens windows by Playwright's options, for pages that are no conversation; they may use the clipboard.
+
+    What a console objects to fails the test, but for keys that are refused.
+    """
+    complaints: list[str] = []
+    with ExitStack() as contexts:
+
+        def open_window(**options: Any) -> Page:
+            context = quiet_browser.new_context(permissions=["clipboard-read", "clipboard-write"], **options)
+            contexts.callback(context.close)
+            page = context.new_page()
+            page.on("console", lambda message: complaints.append(f"{message.text} {message.location['url']}"))
+            page.on("pageerror", lambda error: complaints.append(error.message))
+            return page
+
+        yield open_window
+    assert [each for each in complaints if "status of 401" not in each] == []
 
 
 @pytest.fixture(scope="session")

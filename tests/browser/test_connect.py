@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Playwright, StorageState, expect
+from playwright.sync_api import Playwright, StorageState, expect
 
 from tests.ports import free_port
 
-from .conftest import launch
+from .conftest import OpenWindow, launch
 from .page import PATIENCE_MS
 from .server import Server
 from .speech import write_microphone
@@ -26,11 +26,10 @@ REPLY = "12 times 12 is 144."
 
 
 @pytest.fixture
-def site(quiet_browser: Browser, server: Server, operator_state: StorageState, tmp_path: Path) -> Iterator[str]:
+def site(open_window: OpenWindow, server: Server, operator_state: StorageState, tmp_path: Path) -> Iterator[str]:
     """The address of the page for browsers on a server of its own, both as printed, with a key made on the page."""
     server.manage("createkey", "--account", "Acme")  # the account that an operator talks in the name of
-    context = quiet_browser.new_context(storage_state=operator_state, permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
+    page = open_window(storage_state=operator_state)
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_role("status")).to_contain_text("This is a new key")
@@ -41,7 +40,6 @@ def site(quiet_browser: Browser, server: Server, operator_state: StorageState, t
     for name in ("browser.html", "browser_server.py"):
         program = page.locator(f"#{name.replace('.', '-').replace('_', '-')} [data-program]").text_content() or ""
         (tmp_path / name).write_text(program.replace("8080", port))
-    context.close()
     serving = subprocess.Popen([sys.executable, "browser_server.py"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}/browser.html"
     deadline = time.monotonic() + PATIENCE_MS / 1000
@@ -75,9 +73,8 @@ def test_the_page_that_talks_is_copied_and_talks(site: str, playwright: Playwrig
         browser.close()
 
 
-def test_a_program_is_found_by_its_address_and_copied(quiet_browser: Browser, server: Server) -> None:
-    context = quiet_browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
+def test_a_program_is_found_by_its_address_and_copied(open_window: OpenWindow, server: Server) -> None:
+    page = open_window()
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect#openai-chat-py")
     program = page.locator("#openai-chat-py [data-program]")
     expect(program).to_be_visible()
@@ -86,14 +83,11 @@ def test_a_program_is_found_by_its_address_and_copied(quiet_browser: Browser, se
     assert page.evaluate("navigator.clipboard.readText()") == program.text_content()
     page.locator(".side-open").get_by_role("link", name="Pipecat").click()
     expect(page.locator("#pipecat-bot-py [data-program]")).to_be_visible()
-    context.close()
 
 
-def test_programs_are_read_without_scripts(quiet_browser: Browser, server: Server) -> None:
-    context = quiet_browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 640})
-    page = context.new_page()
+def test_programs_are_read_without_scripts(open_window: OpenWindow, server: Server) -> None:
+    page = open_window(java_script_enabled=False, viewport={"width": 320, "height": 640})
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
     page.locator("summary").filter(has_text="curl").click()
     expect(page.locator("#curl-sh [data-program]")).to_be_visible()
     assert page.get_by_role("button").count() == 0
-    context.close()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Page, StorageState, expect
 
 from voiceapp.docs.families import FAMILIES
 from voiceapp.docs.views import PLAYGROUND
 
 from .accessibility import RULES, axe_source
+from .conftest import OpenWindow
 from .server import Server
 from .speech import write_microphone
 from .test_looks import SIZES, VARIANTS
@@ -48,12 +48,9 @@ PARSED = """(codes) => {
 
 @pytest.mark.parametrize(("width", "scheme"), VARIANTS)
 def test_everybody_can_read_it(
-    quiet_browser: Browser, server: Server, screenshots: Path, width: int, scheme: str
+    open_window: OpenWindow, server: Server, screenshots: Path, width: int, scheme: str
 ) -> None:
-    context = quiet_browser.new_context(viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+    page = open_window(viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme)
     for name, address in PAGES.items():
         page.goto(f"http://127.0.0.1:{server.port}{address}")
         page.screenshot(path=screenshots / f"docs-{name}-{width}-{scheme}.png")
@@ -69,23 +66,11 @@ def test_everybody_can_read_it(
         # What is in order would be megabytes to pass on.
         found = page.evaluate("async (rules) => (await axe.run(document, rules)).violations", rules)
         assert [(fault["id"], [node["target"] for node in fault["nodes"]]) for fault in found] == []
-    context.close()
-    assert complaints == []
 
 
 @pytest.fixture
-def page(quiet_browser: Browser, server: Server) -> Iterator[Page]:
-    """A window that may write to the clipboard; what the console objects to fails the test."""
-    context = quiet_browser.new_context(
-        base_url=f"http://127.0.0.1:{server.port}", permissions=["clipboard-read", "clipboard-write"]
-    )
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(error.message))
-    yield page
-    context.close()
-    assert [each for each in complaints if "status of 401" not in each] == []
+def page(open_window: OpenWindow, server: Server) -> Page:
+    return open_window(base_url=f"http://127.0.0.1:{server.port}")
 
 
 def test_every_page_holds_on_the_narrowest_phone(page: Page) -> None:
@@ -112,14 +97,13 @@ def test_the_examples_are_shown_in_the_language_that_was_chosen_and_copied(page:
 
 
 @pytest.fixture
-def key(quiet_browser: Browser, server: Server, operator_state: StorageState) -> str:
+def key(open_window: OpenWindow, server: Server, operator_state: StorageState) -> str:
     server.manage("createkey", "--account", "Acme")  # the account that an operator talks in the name of
-    context = quiet_browser.new_context(storage_state=operator_state)
-    page = context.new_page()
+    page = open_window(storage_state=operator_state)
     page.goto(f"http://127.0.0.1:{server.port}/docs/connect")
     page.get_by_role("button", name="Make a key").click()
     key = page.locator(".new-key code").text_content()
-    context.close()
+    page.context.close()
     assert key
     return key
 
@@ -215,9 +199,8 @@ def test_the_key_leads_to_the_search(page: Page) -> None:
     page.wait_for_url("**/docs/reference/tasks#tasks_cancel_task")
 
 
-def test_it_is_read_with_the_keyboard_and_without_scripts(quiet_browser: Browser, server: Server) -> None:
-    context = quiet_browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 800})
-    page = context.new_page()
+def test_it_is_read_with_the_keyboard_and_without_scripts(open_window: OpenWindow, server: Server) -> None:
+    page = open_window(java_script_enabled=False, viewport={"width": 1280, "height": 800})
     page.goto(f"http://127.0.0.1:{server.port}/docs/manual")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -236,4 +219,3 @@ def test_it_is_read_with_the_keyboard_and_without_scripts(quiet_browser: Browser
     assert example.get_by_role("button").count() == 0
     example.get_by_label("JavaScript").check()
     expect(example.locator("pre:visible")).to_have_attribute("data-language", "javascript")
-    context.close()

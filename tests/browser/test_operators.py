@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Page, StorageState, expect
 
 from tests.thorough import IS_THOROUGH
 
 from .accessibility import violations
+from .conftest import OpenWindow
 from .operators import check_fits
 from .server import Server
 
@@ -64,16 +64,9 @@ def filled(server: Server) -> Server:
 
 
 @pytest.fixture
-def desk(quiet_browser: Browser, filled: Server, operator_state: StorageState) -> Iterator[Page]:
-    """A page that an operator has signed in on; what its console complains of fails the test."""
-    context = quiet_browser.new_context(storage_state=operator_state)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    yield page
-    context.close()
-    assert complaints == []
+def desk(open_window: OpenWindow, filled: Server, operator_state: StorageState) -> Page:
+    """A page that an operator has signed in on."""
+    return open_window(storage_state=operator_state)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +99,6 @@ def test_search_finds_rows_by_their_ids(desk: Page, filled: Server) -> None:
 
 
 def test_an_operator_makes_a_key_copies_it_and_revokes_it(desk: Page, filled: Server, screenshots: Path) -> None:
-    desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
     desk.goto(f"http://127.0.0.1:{filled.port}/admin/accounts/apikey/add/")
     desk.get_by_label("Workspace").select_option(index=1)
     desk.get_by_label("Name").fill("Kitchen")

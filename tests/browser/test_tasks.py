@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
+from .conftest import OpenWindow
 from .operators import make_operator, sign_in
 from .server import Server, running
 
@@ -35,15 +36,10 @@ def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
-    context = quiet_browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+def desk(open_window: OpenWindow, desk_server: Server) -> Page:
+    page = open_window(viewport={"width": 1280, "height": 900})
     sign_in(page, desk_server)
-    yield page
-    context.close()
-    assert complaints == []
+    return page
 
 
 def test_a_task_is_seen_to_run_and_to_end_without_reloading(desk: Page, desk_server: Server, screenshots: Path) -> None:

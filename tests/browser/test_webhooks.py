@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from standardwebhooks import Webhook
 
+from .conftest import OpenWindow
 from .operators import check_fits, make_operator, sign_in
 from .page import PATIENCE_MS
 from .server import Server, running
@@ -68,18 +69,12 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def desk(quiet_browser: Browser, desk_server: Server) -> Iterator[Page]:
-    """A page on which an operator is signed in; complaints of its console fail the test."""
-    context = quiet_browser.new_context(viewport={"width": 1280, "height": 900})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(f"{message.text} {message.location['url']}"))
+def desk(open_window: OpenWindow, desk_server: Server) -> Page:
+    """A page on which an operator is signed in."""
+    page = open_window(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
     sign_in(page, desk_server)
-    yield page
-    context.close()
-    assert complaints == []
+    return page
 
 
 def messages(page: Page) -> Any:

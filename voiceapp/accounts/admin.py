@@ -45,7 +45,7 @@ from voiceapp.accounts.models import (
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows, own, sees_all
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import NANO, dollars
-from voiceapp.http.admin import LABELS, RecordsAdmin, shown_once
+from voiceapp.http.admin import LABELS, RecordsAdmin, column, shown_once
 
 __all__ = ["ApiKeyAdmin", "ledger_admin"]
 
@@ -252,9 +252,7 @@ class ApiKeyAdmin(OwnRows, KeyRevocation):
         rows: QuerySet[ApiKey] = super().get_queryset(request)
         return rows.annotate(spent_nano=Subquery(this_month.values("spent_nano")))
 
-    @admin.display(description="key")
-    def shown(self, row: ApiKey) -> str:
-        return row.shown
+    shown = column("shown", "key")
 
     @display(description="state", label=LABELS)
     def state(self, row: ApiKey) -> str:
@@ -370,9 +368,7 @@ class MintedKeyAdmin(OwnRows, RecordsAdmin):
         """Only with their key."""
         return not request.resolver_match.url_name.startswith("accounts_mintedkey")
 
-    @admin.display(description="workspace")
-    def workspace(self, row: MintedKey) -> str:
-        return str(row.key.workspace)
+    workspace = column("key.workspace", "workspace")
 
     @admin.display(description="for")
     def rights(self, row: MintedKey) -> str:

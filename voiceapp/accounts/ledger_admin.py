@@ -15,7 +15,7 @@ from voiceapp.accounts.budgets import forecast
 from voiceapp.accounts.models import Quota, UsageRecord
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.formats import dollars
-from voiceapp.http.admin import RecordsAdmin, csv_download
+from voiceapp.http.admin import RecordsAdmin, column, csv_download
 
 MOST_EXPORTED = 100_000
 """Lines of one CSV file, which is made in memory."""
@@ -49,20 +49,11 @@ class UsageRecordAdmin(OwnRows, RecordsAdmin):
     actions = None
     fields = (
         *("created_at", "account", "workspace", "caller", "operation", "family", "model", "agent", "request_id"),
-        "unit",
+        *("unit", "quantity", "unit_price", "cost"),
     )
-    readonly_fields = ("unit_price", "cost")
 
-    @admin.display(description="cost ($)", ordering="cost_nano")
-    def cost(self, row: UsageRecord) -> str:
-        return dollars(row.cost_nano)
-
-    @admin.display(description="price of one ($)")
-    def unit_price(self, row: UsageRecord) -> str:
-        return dollars(row.unit_price_nano)
-
-    def get_fields(self, request: HttpRequest, obj: UsageRecord | None = None) -> tuple[str, ...]:
-        return (*self.fields, "quantity", "unit_price", "cost")
+    cost = column("cost_nano", "cost ($)", ordering="cost_nano", shown=dollars)
+    unit_price = column("unit_price_nano", "price of one ($)", shown=dollars)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[UsageRecord]:
         return super().get_queryset(request).prefetch_related("account")  # a join makes SQLite sort all rows
@@ -88,7 +79,7 @@ class UsageRecordAdmin(OwnRows, RecordsAdmin):
             address = reverse("admin:accounts_usagerecord_changelist")
             return HttpResponseRedirect(f"{address}?{request.GET.urlencode()}")
         rows = records.iterator(chunk_size=2000)
-        return csv_download("usage.csv", COLUMNS, ([getattr(row, column) for column in COLUMNS] for row in rows))
+        return csv_download("usage.csv", COLUMNS, ([getattr(row, name) for name in COLUMNS] for row in rows))
 
 
 @admin.register(Quota)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, display
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
@@ -35,6 +36,17 @@ LABELS = {
 
 MOST_FOUND = 20
 """Rows of one table that the search over all tables shows."""
+
+
+def column(
+    path: str, description: str, *, ordering: str | None = None, shown: Callable[[Any], Any] = lambda value: value
+) -> Callable[[Any, Any], Any]:
+    """Return what an admin shows of one attribute of its rows, such as `event.public_id`."""
+    read = attrgetter(path)
+    made: Callable[[Any, Any], Any] = display(description=description, ordering=ordering)(
+        lambda _, row: shown(read(row))
+    )
+    return made
 
 
 class ReadOnly:

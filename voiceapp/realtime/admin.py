@@ -24,7 +24,7 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import NotFound
 from voiceapp.formats import duration
-from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline
+from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, column
 from voiceapp.protocol.audio import WAV_HEADER_BYTES
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.listening_in import LISTEN_IN, listened
@@ -96,25 +96,11 @@ class TurnInline(ReadOnlyInline):
 
     # Named as the page and its export name the stages of a reply.
 
-    @admin.display(description="written by")
-    def written_by(self, row: Turn) -> Any:
-        return row.served_by
-
-    @admin.display(description="end of turn (ms)")
-    def end_of_turn(self, row: Turn) -> Any:
-        return row.end_of_turn_ms
-
-    @admin.display(description="recognition (ms)")
-    def recognition(self, row: Turn) -> Any:
-        return row.recognition_ms
-
-    @admin.display(description="first word (ms)")
-    def first_word(self, row: Turn) -> Any:
-        return row.first_token_ms
-
-    @admin.display(description="first sound (ms)")
-    def first_sound(self, row: Turn) -> Any:
-        return row.first_audio_ms
+    written_by = column("served_by", "written by")
+    end_of_turn = column("end_of_turn_ms", "end of turn (ms)")
+    recognition = column("recognition_ms", "recognition (ms)")
+    first_word = column("first_token_ms", "first word (ms)")
+    first_sound = column("first_audio_ms", "first sound (ms)")
 
 
 @admin.register(RealtimeSession)

@@ -20,7 +20,7 @@ from voiceapp.accounts.models import MAX_PRIORITY
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import duration, request_id, size
-from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, RecordsAdmin
+from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, RecordsAdmin, column
 from voiceapp.leases.wake import wake
 from voiceapp.tasks import store
 from voiceapp.tasks.kinds import kinds
@@ -58,17 +58,12 @@ class SubtaskInline(ReadOnlyInline):
     fields = ("index", "status", "came_to", "asked", "used")
     readonly_fields = fields
 
-    @admin.display(description="asked for")
-    def asked(self, row: Subtask) -> str:
-        return readable(row.order)
+    asked = column("order", "asked for", shown=readable)
+    used = column("usage", "usage", shown=readable)
 
     @admin.display(description="result")
     def came_to(self, row: Subtask) -> str:
         return f"{row.code}: {row.message}" if row.code else readable(row.result)
-
-    @admin.display(description="usage")
-    def used(self, row: Subtask) -> str:
-        return readable(row.usage)
 
 
 class KnownFilter(admin.AllValuesFieldListFilter):
@@ -132,18 +127,6 @@ class TaskAdmin(OwnRows, LiveAdmin):
             {"fields": ("asked",), "description": "For all subtasks; the rest stands with each of them."},
         ),
     )
-    readonly_fields = (
-        "task_id",
-        "shown_status",
-        "done",
-        "took",
-        "came_to",
-        "used",
-        "attempts",
-        "worker",
-        "request_id",
-        "asked",
-    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
         return super().get_queryset(request).prefetch_related("account")  # a join makes SQLite sort all rows
@@ -157,9 +140,9 @@ class TaskAdmin(OwnRows, LiveAdmin):
     def shown_status(self, row: Task) -> str:
         return str(row.get_status_display())
 
-    @admin.display(description="progress")
-    def done(self, row: Task) -> str:
-        return f"{row.progress:.0%}"
+    done = column("progress", "progress", shown="{:.0%}".format)
+    asked = column("order", "order", shown=readable)
+    used = column("usage", "usage", shown=readable)
 
     @admin.display(description="kind and model", ordering="kind")
     def work(self, row: Task) -> str:
@@ -181,14 +164,6 @@ class TaskAdmin(OwnRows, LiveAdmin):
     def came_to(self, row: Task) -> str:
         rest = {name: value for name, value in row.output.items() if name != "results"}
         return readable(rest) if rest or not row.output else "One for each subtask, below."
-
-    @admin.display(description="usage")
-    def used(self, row: Task) -> str:
-        return readable(row.usage)
-
-    @admin.display(description="order")
-    def asked(self, row: Task) -> str:
-        return readable(row.order)
 
     @admin.action(description="Cancel those that wait", permissions=["delete"])
     def cancel_waiting(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:

@@ -26,7 +26,7 @@ from unfold.decorators import display
 
 from voiceapp.accounts.own_rows import OwnRows, own
 from voiceapp.formats import duration
-from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin
+from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin, column
 from voiceapp.http.charts import Chart, chart
 from voiceapp.webhooks import store
 from voiceapp.webhooks.events import MEANINGS, TEST_KIND, EventKind
@@ -138,17 +138,9 @@ class DeliveryAdmin(OwnRows, RecordsAdmin):
         parts = re.split(r"(?<=[._])", row.event.kind)
         return str(format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts)))
 
-    @admin.display(description="webhook-id")
-    def identifier(self, row: Delivery) -> str:
-        return str(row.event.public_id)
-
-    @admin.display(description="endpoint", ordering="endpoint")
-    def address(self, row: Delivery) -> str:
-        return str(row.endpoint.url)
-
-    @admin.display(description="attempts")
-    def calls(self, row: Delivery) -> int:
-        return int(row.calls)
+    identifier = column("event.public_id", "webhook-id")
+    address = column("endpoint.url", "endpoint", ordering="endpoint")
+    calls = column("calls", "attempts")
 
     @admin.display(description="body")
     def body(self, row: Delivery) -> str:

@@ -233,7 +233,7 @@ class LogQuery(Schema):
     model_config = ConfigDict(strict=False)
 
     limit: int = Field(20, ge=1, le=100)
-    page: CleanStr | None = Field(None, max_length=200)
+    page: CleanStr | None = Field(None, pattern="^[0-9]{0,18}$")
     """`next_page` of the response before."""
     status: Literal["PENDING", "DELIVERING", "WAITING_RETRY", "SUCCEEDED", "FAILED", "CANCELED"] | None = None
     """Only deliveries that stand here."""

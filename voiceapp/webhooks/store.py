@@ -6,7 +6,6 @@ Functions here talk to the database; call them off the event loop (`voiceapp.dat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,14 +42,6 @@ class Conflict(RequestRefused):
 
     code = "Conflict"
     http_status = 409
-
-
-@dataclass(frozen=True, slots=True)
-class LogFilter:
-    """Filter of a log; an empty field is left open."""
-
-    status: str = ""
-    kind: str = ""
 
 
 def check_kinds(kinds: Iterable[str]) -> list[str]:
@@ -185,14 +176,19 @@ def reset_secret(endpoint: WebhookEndpoint, *, keep_old: bool = False) -> tuple[
 
 
 def log(
-    endpoint: WebhookEndpoint, wanted: LogFilter = LogFilter(), *, before: int | None = None, limit: int = 20
+    endpoint: WebhookEndpoint,
+    *,
+    status: str | None = None,
+    kind: str | None = None,
+    before: int | None = None,
+    limit: int = 20,
 ) -> list[Delivery]:
     """Deliveries of the last days, newest first; `before` is the row that the page before ended with."""
     rows = _remembered(endpoint)
-    if wanted.status:
-        rows = rows.filter(status=wanted.status)
-    if wanted.kind:
-        rows = rows.filter(event__kind=wanted.kind)
+    if status:
+        rows = rows.filter(status=status)
+    if kind:
+        rows = rows.filter(event__kind=kind)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return list(rows.order_by("-pk")[:limit])
