@@ -253,6 +253,7 @@ async def test_other_services_and_then_this_server_stand_in_for_one_that_is_kill
         UPSTREAM_GONE_BASE_URL=f"http://127.0.0.1:{free_port()}",
         UPSTREAM_GONE_API_KEY=KEY,
         MODEL_FALLBACKS="upstream>gone>two,gone>voice",
+        AOQ_PORT=str(free_udp_port()),
     )
     async with call(front.url, front.keys["good"], model="upstream") as talker:
         await talker.ask("Good morning.")
@@ -268,6 +269,9 @@ async def test_other_services_and_then_this_server_stand_in_for_one_that_is_kill
             await talker.ask("Is someone there?")
             assert answer_of(await talker.wait("response.done")) == ANSWER
     assert "model gone/gone: another one stands in" in front.log
+    async with aoq.calling(await aoq.granted(front.origin, front.keys["good"], model="gone")) as peer:
+        await peer.ask("Is someone there?")
+        assert answer_of(await peer.wait("response.done")) == ANSWER
 
 
 def speaks(product: Product) -> int:

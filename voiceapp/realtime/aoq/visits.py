@@ -45,12 +45,14 @@ class Visit:
             await self._converse(tracks)
 
     async def _converse(self, tracks: AoqTracks) -> None:
+        admitted = self.arrival.admitted
         try:
+            if self.arrival.session is None:
+                await admitted.prepared()
             async with tracks.open():
                 await self.arrival.converse(AoqTransport(tracks))
-        except (TimeoutError, ConnectionLost):
-            session_id = self.arrival.admitted.call.session_id
-            logger.info("session %s: the caller connected and did not begin", session_id)
+        except (TimeoutError, ConnectionLost, EngineError) as error:
+            logger.info("session %s: the caller connected and did not begin: %r", admitted.call.session_id, error)
             await self.arrival.give_up()
 
     async def _run_tasks(self, tracks: AoqTracks) -> None:
