@@ -6,10 +6,12 @@ import asyncio
 import html
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from aiohttp import web
+
+from tests.loop_thread import LoopThread
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -20,7 +22,7 @@ def everywhere(handler: Handler) -> web.RouteDef:
 
 
 @asynccontextmanager
-async def listening(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def listening(*routes: web.AbstractRouteDef, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """The origin of a server; handlers are cancelled when their client leaves."""
     application = web.Application(client_max_size=2**24)
     application.add_routes(routes)
@@ -31,6 +33,17 @@ async def listening(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) ->
         yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def listening_beside(*routes: web.AbstractRouteDef) -> Iterator[str]:
+    """The same for tests that are no coroutines: the server has a thread of its own."""
+    loop, servers = LoopThread(), AsyncExitStack()
+    try:
+        yield loop.run(servers.enter_async_context(listening(*routes)))
+    finally:
+        loop.run(servers.aclose())
+        loop.close()
 
 
 def words_of(page: str) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-import urllib.request
 import wave
 from collections.abc import Iterator
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession, web
 from django.conf import settings
 from playwright.sync_api import Browser, Playwright, expect
 
 from tests.engines.speech import word_errors
 from tests.ports import free_udp_port
+from tests.web import listening_beside
 
 from .conftest import launch
 from .page import PATIENCE_MS
@@ -60,44 +58,23 @@ def key(relay: Server) -> str:
     return relay.new_key("Acme")
 
 
-class Backend(BaseHTTPRequestHandler):
-    """What a developer has: a page, a copy of the library, and an operation that asks for grants."""
-
-    def __init__(self, server: Server, key: str, *args: object) -> None:
-        self._voice, self._key = server, key
-        super().__init__(*args)  # type: ignore[arg-type]
-
-    def do_GET(self) -> None:
-        if (file := FILES.get(self.path)) is None:
-            self.send_error(404)
-        else:
-            self._send("text/javascript" if file.suffix == ".js" else "text/html", file.read_bytes())
-
-    def do_POST(self) -> None:
-        headers = {"Authorization": f"Bearer {self._key}", "x-service-rtc-transport": "moq"}
-        url = f"http://127.0.0.1:{self._voice.port}/api/v1/webrtc/realtime?model=voice"
-        with urllib.request.urlopen(urllib.request.Request(url, b"{}", headers)) as grant:
-            self._send("application/json", grant.read())
-
-    def _send(self, content_type: str, body: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
 def backend(relay: Server, key: str) -> Iterator[str]:
-    """The address of a developer's own server."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Backend, relay, key))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    """A developer's own server: a page, a copy of the library, and an operation that asks for grants; its address."""
+
+    async def file(request: web.Request) -> web.FileResponse:
+        if request.path not in FILES:
+            raise web.HTTPNotFound
+        return web.FileResponse(FILES[request.path])
+
+    async def grant(request: web.Request) -> web.Response:
+        headers = {"Authorization": f"Bearer {key}", "x-service-rtc-transport": "moq"}
+        url = f"http://127.0.0.1:{relay.port}/api/v1/webrtc/realtime?model=voice"
+        async with ClientSession(headers=headers) as session, session.post(url, data=b"{}") as granted:
+            return web.Response(body=await granted.read(), content_type="application/json")
+
+    with listening_beside(web.get("/{path:.*}", file), web.post("/{path:.*}", grant)) as address:
+        yield address
 
 
 def test_the_program_prints_and_keeps_the_reply(backend: str, tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.sync_api import Browser, FrameLocator, Page, expect
+
+from tests.web import everywhere, listening_beside
 
 from .accessibility import axe_source
 from .conftest import QUESTION
@@ -23,31 +23,13 @@ class Site:
     """A site of another owner; `address` is its origin."""
 
     def __init__(self, server: Server) -> None:
-        self.attributes, self.language = "", "en"
-        voice = f"http://127.0.0.1:{server.port}"
-        site = self
+        self.attributes, self.language, self.address = "", "en", ""
+        self._voice = f"http://127.0.0.1:{server.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                page = PAGE.format(server=voice, attributes=site.attributes, language=site.language).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                policy = f"default-src 'none'; script-src {voice}; frame-src {voice}"
-                self.send_header("Content-Security-Policy", policy)
-                self.send_header("Content-Length", str(len(page)))
-                self.end_headers()
-                self.wfile.write(page)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://localhost:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    async def show(self, request: web.Request) -> web.Response:
+        page = PAGE.format(server=self._voice, attributes=self.attributes, language=self.language)
+        policy = f"default-src 'none'; script-src {self._voice}; frame-src {self._voice}"
+        return web.Response(text=page, content_type="text/html", headers={"Content-Security-Policy": policy})
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +42,9 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def site(strict: Server) -> Iterator[Site]:
     site = Site(strict)
-    yield site
-    site.close()
+    with listening_beside(everywhere(site.show)) as origin:
+        site.address = origin.replace("127.0.0.1", "localhost")
+        yield site
 
 
 @pytest.fixture

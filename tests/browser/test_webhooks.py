@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.sync_api import Page, expect
 from standardwebhooks import Webhook
+
+from tests.web import everywhere, listening_beside
 
 from .conftest import OpenWindow
 from .operators import check_fits, make_operator, sign_in
@@ -27,29 +28,16 @@ publish(Workspace.objects.order_by("pk").first().pk, [Event(EventKind.TASK_FINIS
 """
 
 
-class Receiver(http.server.ThreadingHTTPServer):
-    """Somebody's receiver; `status` is what it answers."""
-
-    daemon_threads = True
+class Receiver:
+    """Somebody's receiver; `status` is what it responds with."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.status = 200
+        self.origin, self.status = "", 200
         self.calls: list[tuple[bytes, dict[str, str]]] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        assert isinstance(self.server, Receiver)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.calls.append((body, {name.lower(): value for name, value in self.headers.items()}))
-        self.send_response(self.server.status)
-        self.end_headers()
-        self.wfile.write(b"so says the receiver")
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
+    async def take(self, request: web.Request) -> web.Response:
+        self.calls.append((await request.read(), {name.lower(): value for name, value in request.headers.items()}))
+        return web.Response(status=self.status, text="so says the receiver")
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +52,8 @@ def desk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    yield receiver
-    receiver.shutdown()
+    with listening_beside(everywhere(receiver.take)) as receiver.origin:
+        yield receiver
 
 
 @pytest.fixture
@@ -87,7 +75,7 @@ def test_an_operator_walks_through_the_life_of_an_endpoint(
     desk.get_by_role("link", name="Webhook endpoints", exact=True).first.click()
     desk.locator("a[href$='/add/']").first.click()
     desk.get_by_label("Workspace").select_option(label="Acme / Default")
-    desk.get_by_label("Address").fill(f"http://127.0.0.1:{receiver.server_port}/hook")
+    desk.get_by_label("Address").fill(f"{receiver.origin}/hook")
     desk.get_by_label("task.finished").check()
     desk.get_by_role("button", name="Save").click()
 

@@ -290,6 +290,7 @@ def test_what_cannot_be_read_keeps_the_server_from_starting(name: str, value: st
         ({"WEBHOOK_ALLOWED_NETWORKS": "10.0.0.0/8, ::1/128"}, "WEBHOOK_ALLOWED_NETWORKS", ["10.0.0.0/8", "::1/128"]),
         ({}, "WEBHOOK_ALLOWED_NETWORKS", ["127.0.0.1/32", "::1/128"]),
         ({"DEBUG": "0"}, "WEBHOOK_ALLOWED_NETWORKS", []),
+        ({"ALLOWED_HOSTS": "voice.example.org, www.x.org"}, "ALLOWED_HOSTS", ["voice.example.org", "www.x.org"]),
         ({"LOG_LEVEL": "warning"}, "LOG_LEVEL", "WARNING"),
     ],
 )

@@ -103,11 +103,3 @@ def test_an_operators_mistake_is_told_in_a_sentence(tmp_path: Path, variables: d
     assert command.log.startswith(said)
     assert command.log.count("\n") == 1
     assert "hidden" not in command.log
-
-
-def test_names_of_hosts_may_have_spaces_between(tmp_path: Path) -> None:
-    show = "from django.conf import settings; print(settings.ALLOWED_HOSTS)"
-    environment = environment_in(tmp_path, ALLOWED_HOSTS="voice.example.org, www.example.org")
-    command = Process("shell", "--verbosity", "0", "--command", show, environment=environment)
-    assert command.wait() == 0
-    assert "['voice.example.org', 'www.example.org'" in command.log

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import base64
-import email
-import email.policy
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from aiohttp import BodyPartReader, web
+
 from tests.tasks.test_images import MP4, PNG
+from tests.web import everywhere, listening_beside
 
 FILM = {"task_id": "film-1", "task_status": "SUCCEEDED", "orig_prompt": "a cat", "actual_prompt": "a very fine cat"}
 FOLDER = "uploads/there"
 
 
-class Elsewhere(ThreadingHTTPServer):
-    daemon_threads = True
-
+class Elsewhere:
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = ""
         self.asked: dict[str, list[dict[str, Any]]] = {}
         """By path, the fields of each body; a file is its content."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, path: str) -> dict[str, Any] | bytes:
         if path.startswith("/v1/images/"):
@@ -45,43 +36,23 @@ class Elsewhere(ThreadingHTTPServer):
             return {"data": dict.fromkeys(names, "some") | where, "request_id": "r"}
         return MP4 if path == "/film.mp4" else b""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Elsewhere
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.setdefault(self.path, []).append(_fields(self.headers["Content-Type"], body))
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        answer = self.server.answer(self.path)
-        content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    async def serve(self, request: web.Request) -> web.Response:
+        if request.method == "POST":
+            self.asked.setdefault(request.path_qs, []).append(await _fields(request))
+        answer = self.answer(request.path_qs)
+        return web.Response(body=answer) if isinstance(answer, bytes) else web.json_response(answer)
 
 
-def _fields(content_type: str, body: bytes) -> dict[str, Any]:
-    if not content_type.startswith("multipart/"):
-        found: dict[str, Any] = json.loads(body)
+async def _fields(request: web.Request) -> dict[str, Any]:
+    if not request.content_type.startswith("multipart/"):
+        found: dict[str, Any] = await request.json()
         return found
-    head = f"Content-Type: {content_type}\r\n\r\n".encode()
-    form = email.message_from_bytes(head + body, policy=email.policy.HTTP)
-    return {
-        str(part.get_param("name", header="Content-Disposition")): part.get_payload(decode=True)
-        for part in form.iter_parts()
-    }
+    parts = await request.multipart()
+    return {str(part.name): bytes(await part.read()) async for part in parts if isinstance(part, BodyPartReader)}
 
 
 @contextmanager
 def elsewhere() -> Iterator[Elsewhere]:
-    with Elsewhere() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Elsewhere()
+    with listening_beside(everywhere(server.serve)) as server.url:
         yield server
-        server.shutdown()

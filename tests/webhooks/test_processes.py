@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import json
 import random
 import re
@@ -13,11 +12,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from dashscope.agentstudio import Client
 from dashscope.agentstudio.exceptions import InternalServerError, InvalidRequestError, NotFoundError
 from django.conf import settings
@@ -28,6 +27,7 @@ from tests.realtime.product import Home, Product, make_home
 from tests.realtime.webrtc.caller import calling
 from tests.serving import Process
 from tests.thorough import IS_THOROUGH, usually
+from tests.web import everywhere, listening_beside
 from tests.webhooks.conftest import OF_A_CONVERSATION
 
 LOCAL: dict[str, Any] = {"WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
@@ -55,16 +55,28 @@ for _ in sys.stdin:
 """A state change for each line that it is told, with what is told of it."""
 
 
-@dataclass
 class Receiver:
-    flaky: float = 0.0
-    calls: list[tuple[str, dict[str, str], bytes, int]] = field(default_factory=list)
-    """Path, headers, body and answer of every call."""
-    came: threading.Condition = field(default_factory=threading.Condition)
-    port: int = 0
+    """Takes what is delivered, but for a share that is refused."""
+
+    def __init__(self, flaky: float = 0.0) -> None:
+        self.flaky = flaky
+        self.origin = ""
+        self.calls: list[tuple[str, dict[str, str], bytes, int]] = []
+        """Path, headers, body and answer of every call."""
+        self._came = threading.Condition()
+        self._chance = random.Random(7)
+
+    async def take(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        status = 503 if self._chance.random() < self.flaky else 200
+        with self._came:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            self.calls.append((request.path, headers, body, status))
+            self._came.notify_all()
+        return web.Response(status=status)
 
     def url(self, path: str = "") -> str:
-        return f"http://127.0.0.1:{self.port}/{path}"
+        return f"{self.origin}/{path}"
 
     def taken(self, path: str = "") -> dict[str, bytes]:
         return {
@@ -74,43 +86,15 @@ class Receiver:
         }
 
     def until(self, condition: Any, timeout_s: float = SETTLED_S) -> None:
-        with self.came:
-            assert self.came.wait_for(condition, timeout_s), f"{len(self.calls)} calls came"
+        with self._came:
+            assert self._came.wait_for(condition, timeout_s), f"{len(self.calls)} calls came"
 
 
 @contextmanager
 def receiving(flaky: float = 0.0) -> Iterator[Receiver]:
     receiver = Receiver(flaky)
-    chance = random.Random(7)
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = 503 if chance.random() < receiver.flaky else 200
-            with receiver.came:
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                receiver.calls.append((self.path, headers, body, status))
-                receiver.came.notify_all()
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    class Server(http.server.ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Senders are killed in the middle of a call."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        receiver.port = server.server_port
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with listening_beside(everywhere(receiver.take)) as receiver.origin:
         yield receiver
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.cache import cache
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -45,7 +46,7 @@ from voiceapp.accounts.models import (
 from voiceapp.accounts.own_rows import OwnFilter, OwnRows, own, sees_all
 from voiceapp.catalogue.lookup import catalogue
 from voiceapp.formats import NANO, dollars
-from voiceapp.http.admin import LABELS, RecordsAdmin, column, shown_once
+from voiceapp.http.admin import LABELS, RecordsAdmin, choice_filter, column, shown_once
 
 __all__ = ["ApiKeyAdmin", "ledger_admin"]
 
@@ -212,22 +213,14 @@ def _sent(request: HttpRequest) -> str:
     return f"new-key-{digest}"
 
 
-class KeyStateFilter(admin.SimpleListFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("usable", "Usable"), ("expired", "Expired"), ("revoked", "Revoked")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
-        expired = Q(expires_at__lte=timezone.now())
-        if self.value() == "revoked":
-            return queryset.filter(revoked_at__isnull=False)
-        if self.value() == "expired":
-            return queryset.filter(expired, revoked_at__isnull=True)
-        if self.value() == "usable":
-            return queryset.filter(revoked_at__isnull=True).exclude(expired)
-        return queryset
+KeyStateFilter = choice_filter(
+    "state",
+    {
+        "usable": ("Usable", Q(revoked_at=None) & ~Q(expires_at__lte=Now())),
+        "expired": ("Expired", Q(revoked_at=None, expires_at__lte=Now())),
+        "revoked": ("Revoked", Q(revoked_at__isnull=False)),
+    },
+)
 
 
 @admin.register(ApiKey)

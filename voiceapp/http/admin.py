@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from django.contrib.admin import AdminSite, display
-from django.db.models import QuerySet
+from django.contrib.admin import AdminSite, SimpleListFilter, display
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -47,6 +47,21 @@ def column(
         lambda _, row: shown(read(row))
     )
     return made
+
+
+def choice_filter(name: str, conditions: Mapping[str, tuple[str, Q]]) -> type[SimpleListFilter]:
+    """Return a filter by one of several conditions: what each is called and means, by its word in addresses."""
+
+    class Choices(SimpleListFilter):
+        title = parameter_name = name
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+            return [(word, called) for word, (called, _) in conditions.items()]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            return queryset.filter(conditions[self.value()][1]) if self.value() in conditions else queryset
+
+    return Choices
 
 
 class ReadOnly:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -24,7 +24,7 @@ from voiceapp.catalogue.lookup import catalogue
 from voiceapp.database.thread import run_in_db_thread
 from voiceapp.errors import NotFound
 from voiceapp.formats import duration
-from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, column
+from voiceapp.http.admin import LABELS, LiveAdmin, ReadOnlyInline, choice_filter, column
 from voiceapp.protocol.audio import WAV_HEADER_BYTES
 from voiceapp.realtime.close_codes import MEANINGS, in_words
 from voiceapp.realtime.listening_in import LISTEN_IN, listened
@@ -44,29 +44,12 @@ MIDDLE = 50
 """Height of one side of a waveform."""
 
 
-class StateFilter(admin.SimpleListFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("open", "Open"), ("closed", "Closed")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> QuerySet[RealtimeSession]:
-        if self.value() in ("open", "closed"):
-            return queryset.filter(ended_at__isnull=self.value() == "open")
-        return queryset
+StateFilter = choice_filter(
+    "state", {"open": ("Open", Q(ended_at=None)), "closed": ("Closed", Q(ended_at__isnull=False))}
+)
 
 
-class EndFilter(admin.SimpleListFilter):
-    title = "end"
-    parameter_name = "end"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(str(code), in_words(code)) for code in MEANINGS]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[RealtimeSession]) -> QuerySet[RealtimeSession]:
-        code = self.value() or ""
-        return queryset.filter(close_code=int(code)) if code.isdecimal() else queryset
+EndFilter = choice_filter("end", {str(code): (in_words(code), Q(close_code=code)) for code in MEANINGS})
 
 
 class TurnInline(ReadOnlyInline):

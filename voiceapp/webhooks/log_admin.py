@@ -26,7 +26,7 @@ from unfold.decorators import display
 
 from voiceapp.accounts.own_rows import OwnRows, own
 from voiceapp.formats import duration
-from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin, column
+from voiceapp.http.admin import LABELS, ReadOnlyInline, RecordsAdmin, choice_filter, column
 from voiceapp.http.charts import Chart, chart
 from voiceapp.webhooks import store
 from voiceapp.webhooks.events import MEANINGS, TEST_KIND, EventKind
@@ -50,16 +50,13 @@ class AttemptInline(ReadOnlyInline):
         return row.error or str(row.answer_start)
 
 
-class KindFilter(admin.SimpleListFilter):
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        kinds = [(kind.value, f"{kind}: {MEANINGS[kind]}") for kind in EventKind]
-        return [*kinds, (TEST_KIND, f"{TEST_KIND}: a test delivery")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
-        return queryset.filter(event__kind=self.value()) if self.value() else queryset
+KindFilter = choice_filter(
+    "kind",
+    {
+        **{kind.value: (f"{kind}: {MEANINGS[kind]}", Q(event__kind=kind)) for kind in EventKind},
+        TEST_KIND: (f"{TEST_KIND}: a test delivery", Q(event__kind=TEST_KIND)),
+    },
+)
 
 
 class EndpointFilter(admin.SimpleListFilter):

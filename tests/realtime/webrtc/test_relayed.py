@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from tests.realtime.conftest import Serve
 from tests.realtime.doors import api_offer, guest, page_offer, program
 from tests.realtime.product import Product
+from tests.web import listening
 
 ANSWER = "v=0\r\no=- 3 4 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 FULL = (429, "Throttling.Concurrency")
@@ -26,13 +26,11 @@ class Service:
     """The service elsewhere: takes every offer, or none."""
 
     def __init__(self) -> None:
+        self.origin = ""
         self.offers = 0
         self.form: dict[str, Any] = {}
         self.is_down = False
-        application = web.Application()
-        application.router.add_post("/api/v1/webrtc/realtime", self._answer)
-        application.router.add_post("/v1/realtime/calls", self._begin)
-        self.server = TestServer(application)
+        self.routes = web.post("/api/v1/webrtc/realtime", self._answer), web.post("/v1/realtime/calls", self._begin)
 
     async def _answer(self, request: web.Request) -> web.Response:
         self.offers += 1
@@ -48,16 +46,14 @@ class Service:
     @property
     def settings(self) -> dict[str, str]:
         """Of the server that passes offers on to it."""
-        address = str(self.server.make_url("/"))
-        return {"UPSTREAM_BASE_URL": address, "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
+        return {"UPSTREAM_BASE_URL": self.origin, "UPSTREAM_API_KEY": "secret", "UPSTREAM_MEDIA": "direct"}
 
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
     service = Service()
-    await service.server.start_server()
-    yield service
-    await service.server.close()
+    async with listening(*service.routes) as service.origin:
+        yield service
 
 
 Begin = Callable[[Product, str], Awaitable[tuple[int, str]]]
@@ -131,7 +127,7 @@ async def test_a_call_in_openais_dialect_goes_to_a_service_that_speaks_it(
     serve: Serve, service: Service, offer: str
 ) -> None:
     """A caller who speaks ours would not understand that service, which here takes nothing but calls."""
-    address = {"UPSTREAM_BASE_URL": str(service.server.make_url("/v1")), "UPSTREAM_REALTIME_MODEL": "gpt-realtime"}
+    address = {"UPSTREAM_BASE_URL": f"{service.origin}/v1", "UPSTREAM_REALTIME_MODEL": "gpt-realtime"}
     product = serve(**{**service.settings, **address}, UPSTREAM_DIALECT="openai", RESUME_GRACE_S="0")
     session = {"model": "upstream", "instructions": "Be kind.", "echo_cancellation": "on"}
     form = aiohttp.FormData({"sdp": offer, "session": json.dumps(session)}, default_to_multipart=True)

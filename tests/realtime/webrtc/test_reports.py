@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 
-from tests.loop_thread import LoopThread
 from tests.realtime.conftest import Serve
 from tests.realtime.doors import API, guest
 from tests.realtime.product import Product
 from tests.realtime.webrtc.test_relayed import FULL, Service
+from tests.web import listening_beside
 from voiceapp.realtime.forwarding import REPORT_HEADER
 
 GUEST_MINUTES = 10
@@ -26,23 +26,15 @@ END = "SELECT ended_at, close_code, close_reason FROM realtime_realtimesession W
 @pytest.fixture(scope="module")
 def product(serve: Serve) -> Iterator[Product]:
     """One that passes offers on; an account, and a guest, may have one session open."""
-    thread = LoopThread()
-
-    async def start() -> Service:
-        service = Service()
-        await service.server.start_server()
-        return service
-
-    service = thread.run(start())
-    yield serve(
-        **service.settings,
-        PUBLIC_PAGE="guest",
-        MAX_SESSIONS_PER_ACCOUNT="1",
-        GUEST_SESSIONS_PER_ADDRESS="1",
-        GUEST_SESSION_S=str(GUEST_MINUTES * 60),
-    )
-    thread.run(service.server.close())
-    thread.close()
+    service = Service()
+    with listening_beside(*service.routes) as service.origin:
+        yield serve(
+            **service.settings,
+            PUBLIC_PAGE="guest",
+            MAX_SESSIONS_PER_ACCOUNT="1",
+            GUEST_SESSIONS_PER_ADDRESS="1",
+            GUEST_SESSION_S=str(GUEST_MINUTES * 60),
+        )
 
 
 @asynccontextmanager

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.db import Error as DatabaseFailure
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from voiceapp.accounts.auth import Caller, revoked_keys
@@ -49,28 +51,23 @@ async def revoked(given: Iterable[Credentials]) -> set[Credentials]:
     """Return the credentials with a key that may not be used any more, a person or account that is not active or
     more there, or on a login that is over."""
     asked = set(given)
-    accounts = {credentials.account_id for credentials in asked}
-    users = {credentials.user_id for credentials in asked} - {None}
-    keys = {credentials.key_id for credentials in asked if credentials.key_id is not None}
-    logins = {credentials.session_key for credentials in asked} - {""}
-    accounts -= {
-        pk async for pk in Account.objects.filter(pk__in=accounts, is_active=True).values_list("pk", flat=True)
-    }
-    if users:
-        active = get_user_model().objects.filter(pk__in=users, is_active=True)
-        users -= {pk async for pk in active.values_list("pk", flat=True)}
-    if logins:
-        current = Session.objects.filter(pk__in=logins, expire_date__gt=timezone.now())
-        logins -= {pk async for pk in current.values_list("pk", flat=True)}
-    keys = await revoked_keys(keys)
+    accounts = await _gone(Account.objects.filter(is_active=True), {one.account_id for one in asked})
+    users = await _gone(get_user_model().objects.filter(is_active=True), {one.user_id for one in asked} - {None})
+    current = Session.objects.filter(expire_date__gt=timezone.now())
+    logins = await _gone(current, {one.session_key for one in asked} - {""})
+    keys = await revoked_keys({one.key_id for one in asked if one.key_id is not None})
     return {
-        credentials
-        for credentials in asked
-        if credentials.account_id in accounts
-        or credentials.user_id in users
-        or credentials.session_key in logins
-        or credentials.key_id in keys
+        one
+        for one in asked
+        if one.account_id in accounts or one.user_id in users or one.session_key in logins or one.key_id in keys
     }
+
+
+async def _gone(rows: QuerySet[Any], keys: set[Any]) -> set[Any]:
+    """Return those of the primary keys that none of these rows has."""
+    if not keys:
+        return keys
+    return keys - {pk async for pk in rows.filter(pk__in=keys).values_list("pk", flat=True)}
 
 
 class RevocationWatch:
