@@ -177,7 +177,8 @@ CALL = {"method": "post", "address": "http://testserver/a?q=1", "needs_key": Tru
 FORM = {**CALL, "content_type": "multipart/form-data", "body": {"model": "m", "file": "@it's.wav"}}
 
 
-async def test_a_request_that_was_tried_is_written_in_each_language(client: AsyncClient) -> None:
+async def test_a_request_that_was_tried_is_written_in_each_language() -> None:
+    client = AsyncClient(enforce_csrf_checks=True)
     written = (await client.post("/docs/programs", FORM, content_type="application/json")).json()
     assert list(written) == ["curl", "Python", "JavaScript"]
     assert """-F 'file=@it'"'"'s.wav'""" in written["curl"]

@@ -99,7 +99,7 @@ def test_a_turn_says_from_when_its_latencies_count(desk: Client, alice: Member) 
     Turn.objects.create(session=session, ordinal=2, status="completed", first_audio_ms=97)
     page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
     rows = words_of(page)
-    assert rows.index("last sound of speech") < rows.index("412") < rows.index("97")
+    assert rows.index("last sound of speech") < rows.index(" 412 ") < rows.index(" 97 ")
     assert "Latencies are milliseconds from the last sound that the caller spoke" in page
 
 
@@ -234,8 +234,10 @@ def test_all_conversations_of_an_account_are_deleted_once_that_is_confirmed(
 
 def test_it_shows_what_a_conversation_used_and_asks_for_its_words(desk: Client, alice: Member) -> None:
     session = begin(alice)
-    Turn.objects.create(session=session, ordinal=1, status="completed")
-    for ordinal, tokens in ((1, 20), (2, 7)):  # the second is of no turn of it
+    for ordinal in (1, 2):
+        Turn.objects.create(session=session, ordinal=ordinal, status="completed")
+    used = ((":1", "input_tokens", 20), (":2", "input_tokens", 7), (":2", "output_tokens", 5), ("", "images", 1))
+    for request, unit, quantity in (*used, (":3", "input_tokens", 1000)):  # the last is of no turn of it
         UsageRecord.objects.create(
             account=alice.account,
             workspace=alice.workspace,
@@ -243,14 +245,14 @@ def test_it_shows_what_a_conversation_used_and_asks_for_its_words(desk: Client, 
             operation="realtime",
             family="realtime",
             model="voice",
-            request_id=f"{session.pk}:{ordinal}",
-            unit="input_tokens",
-            quantity=tokens,
-            unit_price_nano=10**6,
-            cost_nano=tokens * 10**6,
+            request_id=f"{session.pk}{request}",
+            unit=unit,
+            quantity=quantity,
+            unit_price_nano=10**7,
+            cost_nano=quantity * 10**7,
         )
     page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(session.pk)])).content.decode()
-    assert "0.02 $: 20 input tokens" in page
+    assert "0.33 $: 1 images, 27 input tokens, 5 output tokens" in page
     shown = site.get_model_admin(RealtimeSession)
     before = shown.state(RealtimeSession.objects.all(), session.pk)
     session.refresh_from_db()

@@ -20,20 +20,8 @@ from voiceapp.http.admin import RecordsAdmin, column, csv_download
 MOST_EXPORTED = 100_000
 """Lines of one CSV file, which is made in memory."""
 COLUMNS = (
-    "created_at",
-    "account",
-    "workspace",
-    "key_id",
-    "caller",
-    "operation",
-    "family",
-    "model",
-    "agent",
-    "request_id",
-    "unit",
-    "quantity",
-    "unit_price_nano",
-    "cost_nano",
+    *("created_at", "account", "workspace", "key_id", "caller", "operation", "family", "model", "agent", "request_id"),
+    *("unit", "quantity", "unit_price_nano", "cost_nano"),
 )
 
 

@@ -13,11 +13,12 @@ from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.db.models import CharField, Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Left
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.http import urlencode
 
 from voiceapp.accounts.ledger import UNITS
 from voiceapp.accounts.models import ApiKey, Quota, UsageRecord
@@ -81,16 +82,15 @@ def usage(request: HttpRequest, context: Mapping[str, Any]) -> HttpResponse:
         return csv_download("usage.csv", [by, *columns], ([row["group"], *_cells(row, columns)] for row in rows))
 
     def link(**changes: str) -> str:
-        asked = QueryDict(mutable=True)
-        asked.update({"days": days, "by": by, **filters, **changes})
-        return f"?{asked.urlencode()}"
+        asked = {"days": days, "by": by, **filters, **changes}
+        return f"?{urlencode({name: value for name, value in asked.items() if value})}"
 
     page = {
         **context,
         "title": "Usage",
         "periods": [(words, link(days=number), number == days) for number, words in PERIODS.items()],
         "groups": [(name.capitalize(), link(by=name), name == by) for name in GROUPS],
-        "filters": [(name, value, _without(link(), name)) for name, value in filters.items()],
+        "filters": [(name, value, link(**{name: ""})) for name, value in filters.items()],
         "table": {
             "headers": [by.capitalize(), *columns],
             "rows": [[_group(row["group"], by, link), *_cells(row, columns)] for row in rows[:MOST_ROWS]],
@@ -181,12 +181,6 @@ def _group(value: str, by: str, link: Callable[..., str]) -> str:
     if by == "time" or not value:
         return value or "–"
     return str(format_html('<a class="underline" href="{}">{}</a>', link(by="time", **{by: value}), value))
-
-
-def _without(address: str, name: str) -> str:
-    asked = QueryDict(address[1:], mutable=True)
-    del asked[name]
-    return f"?{asked.urlencode()}"
 
 
 def _charts(rows: list[Row], since: datetime, now: datetime, slot: int) -> Iterator[Chart]:
