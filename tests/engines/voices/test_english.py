@@ -1,4 +1,4 @@
-"""What is written and what is said, as hibari's rules pronounce it."""
+"""What is written and what is said where hibari's own rules would read it wrong."""
 
 from __future__ import annotations
 
@@ -7,107 +7,51 @@ import re
 import pytest
 from hibari.g2p import G2P
 
+from voiceapp.engines.voices.english import readable
 from voiceapp.engines.voices.pieces import pieces
 
 CASES = [
     ("9" * 40, " ".join(["nine"] * 40)),
     # Numbers
-    ("I counted 42 of them.", "I counted forty-two of them."),
-    (
-        "There are 1,234,567 people.",
-        "There are one million two hundred thirty-four thousand five hundred sixty-seven people.",
-    ),
-    ("Pi is 3.14159.", "Pi is three point one four one five nine."),
     ("Agent 007 is here.", "Agent zero zero seven is here."),
-    ("It was -5 outside.", "It was minus five outside."),
-    ("Take 1/2 or 3/4 of it.", "Take one half or three quarters of it."),
-    ("Add ½ cup.", "Add one half cup."),
     ("The 1st, 2nd, 3rd and 21st.", "The first, second, third and twenty-first."),
-    ("Wait 10-12 weeks.", "Wait ten to twelve weeks."),
     ("Version 2.10.3 is out.", "Version two point ten point three is out."),
-    ("Room #12.", "Room number twelve."),
-    ("0.5 is half.", "zero point five is half."),
-    ("2 + 3 = 5", "two plus three equals five"),
-    ("6 × 7 is 42", "six times seven is forty-two"),
-    ("No. 5 is alive.", "number five is alive."),
     # Years and dates
-    ("It opened in 1883.", "It opened in eighteen eighty-three."),
-    ("In 1905 and 2003.", "In nineteen oh five and two thousand three."),
-    ("In 1900 and 2026.", "In nineteen hundred and twenty twenty-six."),
-    ("The 1990s were loud.", "The nineteen nineties were loud."),
-    ("On 2026-11-22 it rained.", "On November twenty-second, twenty twenty-six it rained."),
-    ("Due 11/05/2026.", "Due November fifth, twenty twenty-six."),
-    ("Born on July 4, 1776.", "Born on July fourth, seventeen seventy-six."),
-    ("Come on 3 March.", "Come on the third of March."),
-    ("Since Nov. 9, 1989.", "Since November ninth, nineteen eighty-nine."),
     ("From 1914-1918.", "From nineteen fourteen to nineteen eighteen."),
     # Times
-    ("It is 14:05.", "It is fourteen oh five."),
-    ("Meet at 9:30 am.", "Meet at nine thirty A.M."),
-    ("Meet at 7 p.m. today.", "Meet at seven P M today."),
-    ("Lunch is at 12:00.", "Lunch is at twelve o'clock."),
     ("It took 1:02:30.", "It took one hour, two minutes and thirty seconds."),
     ("It took 0:01:01 or 2:00:05.", "It took one minute and one second or two hours and five seconds."),
     ("At 1:02:30 PM and 10:30:00.", "At one oh two and thirty seconds P.M. and ten thirty."),
-    ("A ratio of 1:2:3.", "A ratio of one:two:three."),
     # Money
-    ("It costs $20.", "It costs twenty dollars."),
     ("It costs $3.50.", "It costs three dollars and fifty cents."),
-    ("It costs $1.", "It costs one dollar."),
     ("It costs 5 million €.", "It costs five million euros."),
     ("Some 1.5 billion $ a year.", "Some one point five billion dollars a year."),
-    ("A million € is a lot.", "A million € is a lot."),
     ("It costs US$5, or US$5 million.", "It costs five dollars, or five million dollars."),
-    ("£0.99 each", "ninety-nine pence each"),
-    ("€1,200 a month", "one thousand two hundred euros a month"),
-    ("$1.5 million was lost", "one point five million dollars was lost"),
-    # Units
-    ("12% of 80", "twelve percent of eighty"),
-    ("It is 21°C.", "It is twenty-one degrees Celsius."),
-    ("-3 °C tonight", "minus three degrees Celsius tonight"),
-    ("Run 5 km.", "Run five kilometers."),
-    ("Walk 1 km.", "Walk one kilometer."),
-    ("At 120 km/h.", "At one hundred twenty kilometers per hour."),
-    ("It needs 16 GB.", "It needs sixteen gigabytes."),
-    ("Turn by 90°.", "Turn by ninety degrees."),
-    ("Wait 250 ms.", "Wait two hundred fifty milliseconds."),
     # Abbreviations
-    ("Dr. Smith met Mrs. Jones.", "Doctor Smith met Mrs Jones."),
-    ("Mr. Lee vs. Prof. Kim", "Mister Lee versus Professor Kim"),
     ("Fruit, e.g. apples.", "Fruit, for example, apples."),
     ("One, i.e. this.", "One, that is, this."),
-    ("The U.S. economy", "The U S economy"),
     ("See p. 12 and Fig. 3.", "See page twelve and figure three."),
-    ("World War II ended.", "World War two ended."),
-    ("Salt & pepper", "Salt and pepper"),
-    ("Tea and/or coffee", "Tea and or coffee"),
     # Addresses
     ("Mail info@example.com now.", "Mail info at example dot com now."),
     ("See https://example.org/docs.", "See example dot org slash docs."),
     ("Look at example.com for more.", "Look at example dot com for more."),
-    ("He lives at 221B Baker St.", "He lives at two hundred twenty-one B Baker Street."),
     ("Call 555-0199.", "Call five five five, zero one nine nine."),
     ("Call +1 555 123 4567.", "Call plus one, five five five, one two three, four five six seven."),
-    ("St. Paul is near 5th Ave.", "Saint Paul is near fifth Avenue"),
     ("See www.example.com.", "See W W W dot example dot com."),
     # Numbers and dates as others write them
     ("In 2020 000 of them.", "In twenty twenty zero zero zero of them."),
     ("See pages 3-7.", "See pages three to seven."),
     ("It took 10 000 years.", "It took ten thousand years."),
     ("Call 800 012 345 now.", "Call eight hundred zero one two three hundred forty-five now."),
-    ("Due 01/05/2024.", "Due January fifth, twenty twenty-four."),
     ("Born on 09.08.2020.", "Born on August ninth, twenty twenty."),
     ("Version 9.8.20 is out.", "Version nine point eight point twenty is out."),
-    ("Come on 03 May at 05:30.", "Come on the third of May at five thirty."),
     ("Add .5 cups... 5 more.", "Add zero point five cups, five more."),
     ("He is 5'10.", "He is five foot ten."),
-    ("2^10 or x^2, (a+b)^2", "Two to the power of ten or X to the power of two, A plus B to the power of two"),
     ("^_^ up ^ there", "up there"),
     # Money as others write it
     ("It costs 3,50 €.", "It costs three euros and fifty cents."),
     ("It costs 3.50 € or 20€.", "It costs three euros and fifty cents or twenty euros."),
     ("12 500 € or 1.250,00 €", "twelve thousand five hundred euros or one thousand two hundred fifty euros"),
-    ("I have 5 $20 bills.", "I have five twenty dollars bills."),
     ("It made £1bn.", "It made one billion pounds."),
     ("5bn people", "five billion people"),
     ("$1-$2 or $5 - $10 million", "one to two dollars or five to ten million dollars"),
@@ -115,7 +59,6 @@ CASES = [
     ("$1bn-$2bn", "one billion dollars to two billion dollars"),
     # Letters and marks of others within English
     ("20 m² and 5 km³", "twenty square meters and five cubic kilometers"),
-    ("x² and CO₂", "X squared and CO two"),
     ("Hawaiʻi", "Hawai'i"),
     ("I donʼt.", "I don't."),
     ("500 μg or 500 µg", "five hundred micrograms or five hundred micrograms"),
@@ -145,6 +88,14 @@ def test_it_is_said_as_a_person_would(rules: G2P, written: str, said: str) -> No
     found = [*pieces(written, language="en")]
     assert {piece.script for piece in found} == {""}
     assert sounds("".join(rules(piece.text) for piece in found)) == sounds(rules(said))
+
+
+def test_what_the_rules_of_the_voice_read_right_is_left_to_them() -> None:
+    left = """1,234,567 people|Take 1/2 or ½|Wait 10-12 weeks.|2 + 3 = 5|The 1990s|On 2026-11-22 or 11/05/2026|3 March
+        It is 14:05.|Meet at 9:30 am.|A ratio of 1:2:3.|A million € is a lot.|€1,200 a month|$1.5 million|-3 °C tonight
+        I have 5 $20 bills.|At 120 km/h.|Dr. Smith vs. Prof. Kim|The U.S. economy|221B Baker St.|2^10 or x²"""
+    texts = [text.strip() for text in re.split(r"[|\n]", left)]
+    assert [readable(text) for text in texts] == texts
 
 
 def sounds(phonemes: str) -> str:
