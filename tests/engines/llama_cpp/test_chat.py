@@ -94,24 +94,6 @@ async def test_it_ends_at_a_stop_text_and_gives_probabilities(chat: LlamaChat) -
     assert len(first[0]["top_logprobs"]) == 2
 
 
-async def test_sampling_takes_the_usual_parameters(chat: LlamaChat) -> None:
-    extra = {"top_k": 1, "repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "logit_bias": {}}
-    assert "Paris" in text(await ask(chat, temperature=0.9, top_p=0.9, seed=2**63 - 1, extra=extra))
-
-
-async def test_a_schema_binds_the_reply(chat: LlamaChat) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"city": {"type": "string", "maxLength": 4000}, "is_big": {"type": "boolean"}},
-        "required": ["city", "is_big"],
-        "additionalProperties": False,
-    }
-    shape = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
-    found = json.loads(text(await ask(chat, extra={"response_format": shape}, temperature=0.0)))
-    assert set(found) == {"city", "is_big"}
-    assert isinstance(found["is_big"], bool)
-
-
 @pytest.mark.parametrize("said", ["Describe Paris as JSON with many fields.", "List three colors as JSON.", "Hello."])
 async def test_an_object_of_no_given_shape_is_short_and_comes_to_an_end(chat: LlamaChat, said: str) -> None:
     deltas = await ask(chat, ChatMessage("user", said), extra={"response_format": {"type": "json_object"}}, seed=1)

@@ -38,10 +38,6 @@ async def started(lane: Lane, gate: threading.Event) -> asyncio.Task[bool]:
     return task
 
 
-async def test_it_gives_the_result_of_the_work(lane: Lane) -> None:
-    assert await lane.run(divmod, 7, 2) == (3, 1)
-
-
 async def test_it_passes_the_error_of_the_work_on(lane: Lane) -> None:
     with pytest.raises(ZeroDivisionError):
         await lane.run(divmod, 7, 0)

@@ -1,36 +1,23 @@
-"""Chat, embedding and rerank models of a service elsewhere: what is asked of it, and what it may reply."""
+"""Embedding and rerank models of a service elsewhere: what is asked of it, and what it may reply."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.engines.upstream.http.conftest import PATIENCE_S, FaultyService, Reply
-from voiceapp.engines.interfaces import ChatDelta, ChatMessage, ChatRequest, ChatUsage, ToolCallDelta
 from voiceapp.engines.models.tokens import Counted
 from voiceapp.engines.text_interfaces import EmbeddingRequest, RerankRequest, SparseEntry
-from voiceapp.engines.upstream.http.chat import UpstreamChat
-from voiceapp.engines.upstream.http.client import CHAT_PATH, EMBEDDING_PATH, RERANK_PATH
+from voiceapp.engines.upstream.http.client import EMBEDDING_PATH, RERANK_PATH
 from voiceapp.engines.upstream.http.embedding import UpstreamEmbedder
 from voiceapp.engines.upstream.http.rerank import UpstreamReranker
 from voiceapp.errors import EngineError, EngineUnavailable
 
-TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-ASKED = ChatRequest((ChatMessage("user", "Hello"),), tools=(TOOL,), tool_choice="auto", temperature=0.5)
 QUERY = Counted("what is a panda", 4)
 DOCUMENTS = (Counted("hi", 1), Counted("a bear", 2))
-
-
-def streamed(*events: Any) -> bytes:
-    return b"".join(b"data: " + (json.dumps(event).encode()) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
-
-
-def choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
 def item(number: int, vector: Any = (3.0, 4.0), **more: Any) -> dict[str, Any]:
@@ -47,44 +34,6 @@ def ranking(*results: Any) -> Reply:
 
 def ranked(index: int, score: Any) -> dict[str, Any]:
     return {"index": index, "relevance_score": score}
-
-
-async def said(service: FaultyService) -> list[ChatDelta]:
-    async with asyncio.timeout(PATIENCE_S):
-        return [delta async for delta in UpstreamChat(model="far", **service.address()).stream(ASKED)]
-
-
-async def test_chat_is_streamed_with_function_calls_and_usage(service: FaultyService) -> None:
-    call = {"index": 0, "id": "call-1", "function": {"name": "weather", "arguments": "{}"}}
-    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
-    events = (choice({"content": "Hi"}), choice({"tool_calls": [call]}), choice({}, "tool_calls"), usage)
-    service.will(Reply(streamed(*events), content_type="text/event-stream"))
-    assert await said(service) == [
-        ChatDelta(text="Hi"),
-        ChatDelta(tool_call=ToolCallDelta(0, "call-1", "weather", "{}")),
-        ChatDelta(finish_reason="tool_calls", usage=ChatUsage(3, 2)),
-    ]
-    method, path, _, body = service.asked[0]
-    assert (method, path) == ("POST", CHAT_PATH)
-    assert (body["model"], body["tools"], body["temperature"], body["stream"]) == ("far", [TOOL], 0.5, True)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(b"data: [[[\n\n", content_type="text/event-stream"),
-        Reply(b"data: " + b"[" * 50_000 + b"\n\n", content_type="text/event-stream"),
-        Reply(b'data: {"choices": {"a": 1}}\n\n', content_type="text/event-stream"),
-        Reply(streamed(choice({"content": "Hi"})), content_type="text/event-stream"),
-        Reply(streamed(choice({"content": "Hi"}))[:-14], content_type="text/event-stream", ends="cut"),
-        Reply(b"data: " + b"x" * 10_000, content_type="text/event-stream", ends="endless"),
-        Reply(streamed({"error": {"message": "It broke."}}), content_type="text/event-stream"),
-    ],
-)
-async def test_what_is_no_reply_is_an_error(service: FaultyService, reply: Reply) -> None:
-    service.will(reply)
-    with pytest.raises(EngineUnavailable):
-        await said(service)
 
 
 async def embed(service: FaultyService, **more: Any) -> Any:
