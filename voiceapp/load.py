@@ -51,7 +51,7 @@ class Load:
         While waits are too long, it is those that are open, though one for each voice thread always. It grows again the
         slower, the longer they are; without news of the event loop, which may have stood still, it does not.
         """
-        if not self._most_s:
+        if self._most_s <= 0:
             return sys.maxsize
         now, before = self._clock(), self._at
         self._at = now

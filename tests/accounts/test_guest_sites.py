@@ -11,7 +11,7 @@ from tests.conftest import Member
 from voiceapp.accounts.guests import guest_of_site, site_token
 from voiceapp.accounts.models import Account, GuestSite
 from voiceapp.accounts.page import SignInRequired, page_caller_of, site_caller
-from voiceapp.accounts.seats import SeatRules, Seats
+from voiceapp.accounts.seats import Seats
 from voiceapp.errors import AccessDenied, NotFound, Throttled
 
 ORIGIN = "https://shop.example.org"
@@ -58,8 +58,8 @@ async def test_a_guest_of_a_site_has_its_account_and_limits(db: None, settings: 
     assert caller.is_guest
     assert (caller.account_id, str(site.account)) == (site.account_id, f"Guests of {ORIGIN}")
     other = await site_caller(site_token((await site_of("https://other.example.org")).pk))
-    rules = SeatRules(9, 9, guests_total=9, guests_per_address=9, guests_per_hour=1, lifetime_s=9, guest_lifetime_s=9)
-    seats = Seats(rules)
+    settings.GUEST_SESSIONS_PER_HOUR = settings.GUEST_SESSION_S = 1
+    seats = Seats()
     assert seats.lifetime_s(caller) == 77
     give_back = await seats.take(caller, "192.0.2.1")
     with pytest.raises(Throttled, match="Too many guests"):

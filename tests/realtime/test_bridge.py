@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from pytest_django.fixtures import Settings
 from tests.conftest import Member
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import ApiKey, UsageRecord
-from voiceapp.accounts.seats import SeatRules, Seats
+from voiceapp.accounts.seats import Seat, Seats
 from voiceapp.engines.interfaces import Call, NextResponse, Voice
 from voiceapp.errors import (
     AccessDenied,
@@ -150,7 +149,7 @@ class Conversation:
         self.id = identifier("sess")
         self.stopping = asyncio.Event()
         self.revoked = asyncio.Event()
-        self.seats = Seats(SeatRules.from_settings())
+        self.seats = Seats()
         self._limits = {"lifetime_s": 60.0, "drain_s": 5.0, **limits}
 
     async def run(self) -> None:
@@ -161,7 +160,7 @@ class Conversation:
             Call(session_id=self.id, model=self.name),
             Recorder(Beginning(caller, self.name, "websocket", "127.0.0.1", "program", session_id=self.id)),
             EndConditions(stopping=_waiter(self.stopping), revoked=_waiter(self.revoked), **self._limits),
-            self.seats.seat(caller, "127.0.0.1"),
+            Seat(self.seats, caller, "127.0.0.1"),
         )
 
     async def row(self) -> RealtimeSession:
@@ -202,9 +201,9 @@ async def test_events_go_both_ways_until_the_stream_is_finished(alice: Member) -
     assert_over(conversation, 1000)
 
 
-async def test_a_caller_for_whom_no_seat_is_free_is_told_so(alice: Member) -> None:
+async def test_a_caller_for_whom_no_seat_is_free_is_told_so(alice: Member, settings: Settings) -> None:
+    settings.MAX_SESSIONS_PER_ACCOUNT = 0
     conversation = Conversation(alice, Line(), Model())
-    conversation.seats = Seats(replace(SeatRules.from_settings(), per_account=0))
 
     await conversation.run()
 
@@ -217,8 +216,11 @@ async def test_a_caller_for_whom_no_seat_is_free_is_told_so(alice: Member) -> No
     assert (await conversation.row()).close_code == 4429
 
 
-async def test_the_only_seat_is_free_while_the_ends_of_others_are_still_being_written(alice: Member) -> None:
-    seats = Seats(replace(SeatRules.from_settings(), total=1))
+async def test_the_only_seat_is_free_while_the_ends_of_others_are_still_being_written(
+    alice: Member, settings: Settings
+) -> None:
+    settings.MAX_SESSIONS = 1
+    seats = Seats()
     conversations = [Conversation(alice, Line(), Model()) for _ in range(3)]
     with closing(sqlite3.connect(connection.settings_dict["NAME"])) as lock:
         lock.execute("begin immediate")

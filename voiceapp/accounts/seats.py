@@ -13,9 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 from django.conf import settings
@@ -76,33 +75,6 @@ def share_seats(shared: Callable[[], SharedSeats]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class SeatRules:
-    """The limits; every number counts sessions unless its name says otherwise."""
-
-    total: int
-    """Seats taken in this process."""
-    per_account: int
-    guests_total: int
-    guests_per_address: int
-    guests_per_hour: int
-    """Begun from one address within any 60 minutes: in this process, or in all where they share a Redis."""
-    lifetime_s: int
-    guest_lifetime_s: int
-
-    @classmethod
-    def from_settings(cls) -> SeatRules:
-        return cls(
-            total=settings.MAX_SESSIONS,
-            per_account=settings.MAX_SESSIONS_PER_ACCOUNT,
-            guests_total=settings.GUEST_SESSIONS_TOTAL,
-            guests_per_address=settings.GUEST_SESSIONS_PER_ADDRESS,
-            guests_per_hour=settings.GUEST_SESSIONS_PER_HOUR,
-            lifetime_s=settings.SESSION_LIFETIME_S,
-            guest_lifetime_s=settings.GUEST_SESSION_S,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class AgentSeats:
     """Seats of an agent that may have so many callers at once."""
 
@@ -115,19 +87,24 @@ class AgentSeats:
             raise _full("This agent has as many callers as it may have at once. Try again shortly.")
 
 
+@dataclass(eq=False, slots=True)
 class Seat:
-    """A caller's seat: theirs from `take` to `release`. As a context manager it releases itself."""
+    """A caller's seat: theirs from `take` to `release`."""
 
-    def __init__(self, seats: Seats, caller: Caller, address: str, agent: AgentSeats | None, runs_here: bool) -> None:
-        self.lifetime_s = seats.lifetime_s(caller)
-        """After how many seconds the session must end."""
-        self._seats = seats
-        self._caller = caller
-        self._address = address
-        self._agent = agent
-        self._runs_here = runs_here
-        self._give_back: Callable[[], None] | None = None
-        self._leave_agent: Callable[[], None] | None = None
+    seats: Seats
+    caller: Caller
+    address: str
+    """Internet address of the caller; empty: unknown, counted as one address."""
+    agent: AgentSeats | None = None
+    runs_here: bool = True
+    """The load of this process counts for the session."""
+    _give_back: Callable[[], None] | None = field(default=None, init=False)
+    _leave_agent: Callable[[], None] | None = field(default=None, init=False)
+
+    @property
+    def lifetime_s(self) -> int:
+        """Seconds after which the session must end."""
+        return self.seats.lifetime_s(self.caller)
 
     async def take(self) -> None:
         """Take the seat; taking it twice takes one.
@@ -136,9 +113,9 @@ class Seat:
             Throttled: if a limit is reached; nothing has been counted then.
         """
         if self._give_back is None:
-            self._give_back = await self._seats.take(self._caller, self._address, self._runs_here)
+            self._give_back = await self.seats.take(self.caller, self.address, self.runs_here)
             try:
-                await self.move(self._agent)
+                await self.move(self.agent)
             except BaseException:
                 self.release()
                 raise
@@ -149,7 +126,7 @@ class Seat:
         Raises:
             Throttled: if none is free; nothing changes then.
         """
-        leave = await self._seats.take_of(agent, self._caller, self._address) if agent else None
+        leave = await self.seats.take_of(agent, self.caller, self.address) if agent else None
         if self._leave_agent:
             self._leave_agent()
         self._leave_agent = leave
@@ -160,14 +137,6 @@ class Seat:
         for give_back in held:
             if give_back is not None:
                 give_back()
-
-    def __enter__(self) -> Seat:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +153,6 @@ class Seats:
 
     def __init__(
         self,
-        rules: SeatRules,
         *,
         load: Load | None = None,
         shared: Callable[[], SharedSeats] = Alone,
@@ -193,7 +161,6 @@ class Seats:
     ) -> None:
         """`begun` counts how often guests of an address begin."""
         self._clock = clock
-        self._rules = rules
         self._load = load or Load(0, 1)
         self._shared = shared
         self._begun = begun or Rates()
@@ -219,14 +186,7 @@ class Seats:
         """Return the longest duration of a session of this caller."""
         if caller.limits:
             return caller.limits.session_s
-        return self._rules.guest_lifetime_s if caller.is_guest else self._rules.lifetime_s
-
-    def seat(self, caller: Caller, address: str, agent: AgentSeats | None = None, *, runs_here: bool = True) -> Seat:
-        """A seat to be taken by `caller` from an Internet `address` (empty: unknown, counted as one address).
-
-        A session `runs_here` if this server's own load counts for it.
-        """
-        return Seat(self, caller, address, agent, runs_here)
+        return int(settings.GUEST_SESSION_S if caller.is_guest else settings.SESSION_LIFETIME_S)
 
     async def check(self, caller: Caller, address: str, *, runs_here: bool = True) -> None:
         """Check that a seat could be taken now, without taking it.
@@ -270,7 +230,7 @@ class Seats:
         place = _Place(_place(caller, address) if caller.is_guest else "", self._clock() + PLACE_S)
         if who not in self._places:
             beside = sum(place.of_guest == other.of_guest for other in self._places.values()) if place.of_guest else 0
-            if len(self._places) >= MOST_PLACES or beside >= self._rules.guests_per_address:
+            if len(self._places) >= MOST_PLACES or beside >= settings.GUEST_SESSIONS_PER_ADDRESS:
                 return 0
         self._places[who] = place
         return missing
@@ -278,20 +238,20 @@ class Seats:
     def _missing(self, caller: Caller, runs_here: bool) -> tuple[int, int]:
         """Return how many seats are missing for one more of this caller behind those who wait before them: of all, and
         of those for guests."""
-        now, rules = self._clock(), self._rules
+        now = self._clock()
         self._places = {who: place for who, place in self._places.items() if place.until > now}
         before = list(self._places.values())
         if (who := _who(caller)) in self._places:
             before = before[: list(self._places).index(who)]
         guests = sum(bool(place.of_guest) for place in before)
-        able = min(guests, max(0, rules.guests_total - self._guests))  # the others keep no member out
+        able = min(guests, max(0, settings.GUEST_SESSIONS_TOTAL - self._guests))  # the others keep no member out
         return (
             len(before) - guests + able + 1 - self._free(runs_here),
-            self._guests + guests + 1 - rules.guests_total if caller.is_guest else 0,
+            self._guests + guests + 1 - settings.GUEST_SESSIONS_TOTAL if caller.is_guest else 0,
         )
 
     def _free(self, runs_here: bool) -> int:
-        free = self._rules.total - self._open
+        free: int = settings.MAX_SESSIONS - self._open
         return min(free, self._load.most_sessions(self._here) - self._here) if runs_here else free
 
     async def _look(self, caller: Caller, address: str) -> None:
@@ -320,18 +280,17 @@ class Seats:
         _refuse_hourly(rate, self._begun.wait_s(place, rate) if rate.calls else HOUR_S)
 
     def _hourly(self, caller: Caller) -> Rate:
-        return Rate(caller.limits.sessions_per_hour if caller.limits else self._rules.guests_per_hour, HOUR_S)
+        return Rate(caller.limits.sessions_per_hour if caller.limits else settings.GUEST_SESSIONS_PER_HOUR, HOUR_S)
 
     def _check_counts(self, caller: Caller, count: int, from_here: int) -> None:
-        rules = self._rules
         if not caller.is_guest:
-            if count >= rules.per_account and not caller.is_front:
-                raise _full(f"Your account has {rules.per_account} conversations open already. End one of them first.")
-        elif count >= (caller.limits.sessions_at_once if caller.limits else rules.guests_total):
+            if count >= settings.MAX_SESSIONS_PER_ACCOUNT and not caller.is_front:
+                raise _full(f"Your account has {count} conversations open already. End one of them first.")
+        elif count >= (caller.limits.sessions_at_once if caller.limits else settings.GUEST_SESSIONS_TOTAL):
             raise _full(TOO_MANY_GUESTS)
-        elif from_here >= rules.guests_per_address:
+        elif from_here >= settings.GUEST_SESSIONS_PER_ADDRESS:
             raise _full(
-                f"Guests may have {rules.guests_per_address} conversations open at once from one address. "
+                f"Guests may have {settings.GUEST_SESSIONS_PER_ADDRESS} conversations open at once from one address. "
                 "End one of them first, or sign in."
             )
 
@@ -395,4 +354,4 @@ def _full(message: str) -> Throttled:
 @functools.cache
 def seats() -> Seats:
     """The seats of this process, by the settings."""
-    return Seats(SeatRules.from_settings(), load=load(), shared=_shared, begun=rates())
+    return Seats(load=load(), shared=_shared, begun=rates())

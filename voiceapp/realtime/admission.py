@@ -121,7 +121,7 @@ async def admit(
         raise EngineUnavailable(reasons[0].message, remedy=reasons[0].remedy)
     provider = realtime_model_of(card)
     provider.check()
-    seat = seats().seat(caller, address, answerer.seats, runs_here=card.runs_here)
+    seat = Seat(seats(), caller, address, answerer.seats, card.runs_here)
     await (seat.take() if door.takes_seat else seats().check(caller, address, runs_here=card.runs_here))
     beginning = Beginning(
         caller=caller,
