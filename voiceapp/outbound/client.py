@@ -10,11 +10,12 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -141,7 +142,7 @@ class Outbound:
             FetchFailed: if no response came.
         """
         began = time.monotonic()
-        async with self._asking(url, total_s), await self._posted(url, data=body, headers=headers) as response:
+        async with _asking(url, total_s), await self._posted(url, data=body, headers=headers) as response:
             start = await _at_most(response, MAX_RESPONSE_BYTES)
             return OutboundResponse(
                 status=response.status,
@@ -162,7 +163,7 @@ class Outbound:
             AddressNotAllowed: if it leads to a place that this server does not call.
             FetchFailed: if the file did not come whole.
         """
-        async with self._asking(url, total_s), self._file(url) as response:
+        async with _asking(url, total_s), self._file(url) as response:
             size = await _behind(response, to, 0, max_bytes, None, progress or _unheard)
             return Downloaded(to, response.content_type, size)
 
@@ -174,21 +175,33 @@ class Outbound:
             AddressNotAllowed: if it leads to a place that this server does not call.
             FetchFailed: if the file did not come whole.
         """
-        async with self._asking(url, total_s), self._file(url) as response:
+        async with _asking(url, total_s), self._file(url) as response:
             body = await _at_most(response, max_bytes + 1)
         if len(body) > max_bytes:
             raise ResponseTooLarge(f"The file is larger than {max_bytes / 1_000_000:g} MB.")
         return body
 
     @asynccontextmanager
-    async def _file(self, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _file(
+        self,
+        url: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        statuses: Container[int] = (200,),
+        stalled_s: float | None = None,
+        stays_secure: bool = False,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Open a file that is not compressed, over a few redirects."""
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._request("GET", url, headers={"Accept-Encoding": "identity"}) as response:
+            async with asyncio.timeout(stalled_s):
+                response = await self._request("GET", url, headers={"Accept-Encoding": "identity", **headers})
+            async with response:
                 if response.status in REDIRECTS and "Location" in response.headers:
                     url = _onward(url, response)
+                    if stays_secure and not url.startswith("https:"):
+                        raise FetchFailed("The file's server redirects from https to http.")
                     continue
-                if response.status != 200:
+                if response.status not in statuses:
                     raise FetchFailed(f"The file's server answered {response.status}.")
                 if (coding := response.headers.get("Content-Encoding", "identity").lower()) != "identity":
                     raise FetchFailed(f"The file's server sends it compressed ({coding[:20]}), which is not read.")
@@ -208,33 +221,23 @@ class Outbound:
             AddressNotAllowed: if it leads to a place that this server does not call.
             FetchFailed: if the file did not come whole.
         """
-        is_secure = url.startswith("https:")
         has_bytes = to.stat().st_size if to.is_file() else 0  # noqa: ASYNC240 - one look at one file
         tag = to.with_name(f"{to.name}.etag")
         known = tag.read_text() if has_bytes and tag.is_file() else ""
-        for _ in range(MAX_REDIRECTS + 1):
-            async with self._asking(url, A_DAY_S):
-                headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={has_bytes}-"} if has_bytes else {})
-                headers |= {"If-Range": known} if known else {}
-                async with asyncio.timeout(stalled_s):
-                    response = await self._request("GET", url, headers=headers)
-                async with response:
-                    if response.status in REDIRECTS and "Location" in response.headers:
-                        url = _onward(url, response)
-                        if is_secure and not url.startswith("https:"):
-                            raise FetchFailed("The file's server redirects from https to http.")
-                        continue
-                    if response.status == 416:  # nothing lies behind what is there
-                        return Downloaded(to, "", has_bytes)
-                    if response.status not in (200, 206):
-                        raise FetchFailed(f"The file's server answered {response.status}.")
-                    has_bytes = has_bytes if response.status == 206 else 0
-                    etag = response.headers.get("ETag", "")
-                    tag.write_text("" if etag.startswith("W/") else etag)
-                    size = await _behind(response, to, has_bytes, max_bytes, stalled_s, progress)
-                    tag.unlink()
-                    return Downloaded(to, response.content_type, size)
-        raise FetchFailed(f"The file's server redirects more than {MAX_REDIRECTS} times.")
+        headers = {"Range": f"bytes={has_bytes}-"} if has_bytes else {}
+        headers |= {"If-Range": known} if known else {}
+        opened = self._file(
+            url, headers, statuses=(200, 206, 416), stalled_s=stalled_s, stays_secure=url.startswith("https:")
+        )
+        async with _asking(url, A_DAY_S), opened as response:
+            if response.status == 416:  # nothing lies behind what is there
+                return Downloaded(to, "", has_bytes)
+            has_bytes = has_bytes if response.status == 206 else 0
+            etag = response.headers.get("ETag", "")
+            tag.write_text("" if etag.startswith("W/") else etag)
+            size = await _behind(response, to, has_bytes, max_bytes, stalled_s, progress)
+            tag.unlink()
+            return Downloaded(to, response.content_type, size)
 
     async def _posted(self, url: str, **options: Any) -> aiohttp.ClientResponse:
         """The beginning of an answer. A connection that its server ends as it is used again is no word of the server's.
@@ -263,9 +266,6 @@ class Outbound:
             **options,
         )
 
-    def _asking(self, url: str, total_s: float) -> _Asking:
-        return _Asking(url, total_s)
-
     def _socket(self, info: Any) -> socket.socket:
         family, kind, protocol, _, address = info
         if not allows(str(address[0]), self._allowed_networks):
@@ -276,33 +276,23 @@ class Outbound:
         return made
 
 
-class _Asking:
-    """Bounds a call as a whole, and says in our words what went wrong."""
+@asynccontextmanager
+async def _asking(url: str, total_s: float) -> AsyncIterator[None]:
+    """Bound a call as a whole, and say in our words what went wrong."""
+    try:
+        async with asyncio.timeout(total_s):
+            yield
+    except TimeoutError as late:
+        raise FetchTimeout(f"{_host(url)} took too long.") from late
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = getattr(error.certificate_error, "verify_message", "") or "it is not signed by a known authority"
+        raise TlsInvalid(f"The TLS certificate of {_host(url)} could not be verified: {why.rstrip('.')}.") from error
+    except (aiohttp.ClientError, OSError, UnicodeError) as error:
+        raise FetchFailed(f"{_host(url)} {_trouble(error)}.") from error
 
-    def __init__(self, url: str, total_s: float) -> None:
-        self._url = url
-        self._timeout = asyncio.timeout(total_s)
 
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as late:
-            raise FetchTimeout(f"{self._host()} took too long.") from late
-        if isinstance(error, TimeoutError):
-            raise FetchTimeout(f"{self._host()} took too long.") from error
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            why = getattr(error.certificate_error, "verify_message", "") or "it is not signed by a known authority"
-            raise TlsInvalid(
-                f"The TLS certificate of {self._host()} could not be verified: {why.rstrip('.')}."
-            ) from error
-        if isinstance(error, (aiohttp.ClientError, OSError, UnicodeError)):
-            raise FetchFailed(f"{self._host()} {_trouble(error)}.") from error
-
-    def _host(self) -> str:
-        return (urlsplit(self._url).hostname or "the host")[:100]
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "the host")[:100]
 
 
 def _onward(url: str, response: aiohttp.ClientResponse) -> str:
