@@ -74,6 +74,15 @@ def test_it_admits_again_when_turns_wait_less_and_always_one_for_each_thread() -
     assert [machine.begin() for _ in range(3)] == [True] * THREADS + [False]
 
 
+def test_what_a_server_measured_while_it_warmed_up_is_forgotten() -> None:
+    machine = Machine(carries=20)
+    for _ in range(9):
+        machine.load.voice_waited(5)
+    assert machine.load.most_sessions(0) == THREADS
+    machine.load.forget()
+    assert machine.load.most_sessions(0) == AT_ONCE
+
+
 def test_a_late_event_loop_is_load_and_one_that_stands_still_is_not_idle() -> None:
     machine = Machine(carries=1000)
     for lag_s, limit in ((0.05, AT_ONCE), (0.4, 5)):

@@ -35,9 +35,15 @@ class Load:
         """Mean wait from which on no session may begin."""
         self._threads = threads
         self._clock = clock
-        self._limit = float(AHEAD * threads)
-        self._at = clock()
         self._loop, self._voice = Waits(maxlen=200), Waits(maxlen=200)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: what was measured were no turns."""
+        self._loop.clear()
+        self._voice.clear()
+        self._limit = float(AHEAD * self._threads)
+        self._at = self._clock()
 
     def loop_waited(self, seconds: float) -> None:
         self._loop.append((self._clock(), seconds))

@@ -34,6 +34,7 @@ from voiceapp.drain import Drain
 from voiceapp.errors import VoiceError
 from voiceapp.health import Readiness
 from voiceapp.http.refusals import Application
+from voiceapp.load import load
 from voiceapp.memory import give_back
 from voiceapp.metrics import measure_lag
 
@@ -164,6 +165,7 @@ class Life:
             logger.exception("The engines could not be loaded")
         finally:
             self.readiness.warming = False
+            load().forget()
         if not self.drain.begun:
             for reason in await self.readiness.reasons():
                 logger.error("Not ready: %s", reason.for_operators)
