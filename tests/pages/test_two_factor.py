@@ -192,11 +192,17 @@ def test_it_is_turned_off_with_the_password(factor: tuple[str, list[str]], alice
     assert (note.user, note.get_change_message()) == (alice.user, "Removed two-factor authentication.")
 
 
-def test_those_without_a_password_have_no_use_for_it(alice: Member) -> None:
+def test_it_is_for_those_with_a_password_and_leads_where_pages_are(alice: Member, settings: Settings) -> None:
     client = Client()
     assert client.get(PAGE)["Location"] == f"{LOGIN}?next={PAGE}"
     client.force_login(alice.user)
     assert PAGE in client.get("/").content.decode()
+    settings.PUBLIC_PAGE = "off"  # the admin alone is served, and needs both
+    assert 'href="/' not in client.get(PAGE).content.decode().partition("<body")[2]
+    assert 'href="/' not in Client().get(LOGIN).content.decode().partition("<body")[2]
+    settings.PUBLIC_PAGE = "guest"
+    assert 'href="/"' in client.get(PAGE).content.decode()
+    assert 'href="/privacy"' in Client().get(LOGIN).content.decode()
     alice.user.set_unusable_password()
     alice.user.save()
     client.force_login(alice.user)

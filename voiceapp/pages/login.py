@@ -97,3 +97,6 @@ def _proven(proof: str) -> User | None:
 class PageLoginView(LoginView):
     authentication_form = PageLogin
     redirect_authenticated_user = True
+
+    def get_context_data(self, **context: Any) -> dict[str, Any]:
+        return dict(super().get_context_data(**context, has_pages=settings.PUBLIC_PAGE != "off"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import segno
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -59,4 +60,4 @@ def _removing(request: HttpRequest) -> HttpResponseBase:
 
 
 def _shown(request: HttpRequest, **found: Any) -> HttpResponse:
-    return render(request, "registration/two_factor.html", found)
+    return render(request, "registration/two_factor.html", {**found, "has_pages": settings.PUBLIC_PAGE != "off"})
