@@ -24,7 +24,7 @@ from tests.realtime.test_bridge import turn
 from voiceapp.accounts.auth import caller_from_bearer
 from voiceapp.accounts.models import Account, UsageRecord
 from voiceapp.database.patience import waits_at_most
-from voiceapp.database.thread import run_in_db_thread
+from voiceapp.database.thread import close_db_thread, run_in_db_thread
 from voiceapp.formats import identifier
 from voiceapp.protocol.wire import events as ev
 from voiceapp.realtime.lifetime.processes import own_name
@@ -214,6 +214,16 @@ async def test_a_locked_database_does_not_hold_the_end_up(
     assert [row.ordinal for row in await turns_of(session_id)] == [1]
 
 
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads that write rows wait a moment for a lock, as for a database that refuses at once."""
+    close_db_thread()
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.1)
+    yield
+    close_db_thread()
+
+
+@pytest.mark.usefixtures("_impatient")
 async def test_rows_are_tried_again_while_the_database_is_away_and_keep_their_times(
     alice: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +231,7 @@ async def test_rows_are_tried_again_while_the_database_is_away_and_keep_their_ti
     monkeypatch.setattr(records, "RETRY_S", 0.05)
     session_id, recorder = await recorder_of(alice)
     recorder.add(turn(1))
-    with locked_database(), waits_at_most(0.1):  # as long as a database is away that refuses at once
+    with locked_database():
         async with logged(records.__name__, "rows wait for the database"):
             writing = asyncio.create_task(recorder.run())
         recorder.add(turn(2))
