@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
@@ -31,6 +32,7 @@ from voiceapp.realtime.listening_in import LISTEN_IN, listened
 from voiceapp.realtime.models import OperatorRequest, RealtimeSession, Recording, TransportKind, Turn
 from voiceapp.realtime.records.export import FORMATS, captions, usage
 from voiceapp.realtime.records.recording import PEAKS, SOUND, opened
+from voiceapp.realtime.records.sound import RATE_HZ
 from voiceapp.realtime.retention import delete_conversations
 from voiceapp.tasks.storage.file_api import served
 
@@ -40,6 +42,7 @@ WATCHED = timedelta(seconds=10)
 """Time for which the words of a conversation are told after its page has looked."""
 DELETING = "admin/realtime/realtimesession/delete_of_accounts.html"
 PLAY = "realtime.view_recording"
+HEARD = "Fetched the recording."
 MIDDLE = 50
 """Height of one side of a waveform."""
 
@@ -212,6 +215,9 @@ class RealtimeSessionAdmin(OwnRows, LiveAdmin):
         def find() -> Recording | None:
             shown = self.get_queryset(request).filter(pk=unquote(object_id))
             found: Recording | None = Recording.objects.filter(session__in=shown.values("pk")).first()
+            known = LogEntry.objects.filter(user=user, object_id=unquote(object_id), change_message=HEARD)
+            if found is not None and not known.exists():  # a player asks for many parts
+                self.log_change(request, found.session, HEARD)
             return found
 
         row = await run_in_db_thread(find)
@@ -309,4 +315,11 @@ def _drawn(recording: Recording) -> dict[str, Any]:
         }
         for said in captions(recording.session)
     ]
-    return {"caller_bars": bars[0], "reply_bars": bars[1], "bars": PEAKS, "height": 2 * MIDDLE, "captions": spoken}
+    return {
+        "caller_bars": bars[0],
+        "reply_bars": bars[1],
+        "bars": PEAKS,
+        "height": 2 * MIDDLE,
+        "length_s": recording.sound_bytes / (4 * RATE_HZ),
+        "captions": spoken,
+    }

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
@@ -252,10 +253,12 @@ def content(response: Any) -> bytes:
     return asyncio.run(whole())
 
 
-def test_an_operator_hears_it_and_takes_it_away(desk: Client, kept: Recording) -> None:
+def test_an_operator_hears_it_and_takes_it_away_which_the_audit_says_once(
+    desk: Client, operator: User, kept: Recording
+) -> None:
     page = desk.get(reverse("admin:realtime_realtimesession_change", args=[quote(kept.session_id)])).content.decode()
     assert 'class="of-caller" d="M' in page
-    assert address(kept, "wav") in page
+    assert f'src="{address(kept, "wav")}" preload="none" data-length="{kept.sound_bytes / (4 * RATE_HZ)}"' in page
     assert "<b>Assistant</b> Hello." in page
     whole = content(desk.get(address(kept, "zip")))
     assert len(whole) == kept.size
@@ -264,6 +267,12 @@ def test_an_operator_hears_it_and_takes_it_away(desk: Client, kept: Recording) -
     part = desk.get(address(kept, "wav"), headers={"Range": "bytes=40-99"})
     assert (part.status_code, content(part)) == (206, sound[40:100])
     assert desk.get(address(kept, "exe")).status_code == 404
+    told = LogEntry.objects.filter(change_message="Fetched the recording.").values_list("user", "object_id")
+    assert list(told) == [(operator.pk, kept.session_id)]
+    other = Client()
+    other.force_login(User.objects.create_superuser("other"))
+    content(other.get(address(kept, "wav")))
+    assert told.all().count() == 2
 
 
 def test_it_takes_a_permission_of_its_own(kept: Recording, alice: Member, charlie: Member) -> None:
