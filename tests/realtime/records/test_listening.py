@@ -38,7 +38,8 @@ from django.contrib.auth.models import Permission, User
 alice = User.objects.get(username="alice")
 alice.is_staff = True
 alice.save()
-alice.user_permissions.set(Permission.objects.filter(codename="listen_realtimesession"))
+codes = ("listen_realtimesession", "view_realtimesession", "change_realtimesession")
+alice.user_permissions.set(Permission.objects.filter(codename__in=codes))
 """
 AUDIT = "select change_message from django_admin_log where object_id = ? and change_message like ?"
 
@@ -54,8 +55,8 @@ def heard_product(serve: Serve) -> Product:
     return product
 
 
-class Ear:
-    """An operator's browser: a member of the account of all callers here, who may listen in and do nothing else."""
+class Desk:
+    """An operator's browser: a member of the account of all callers here, who may look, ask and listen in."""
 
     def __init__(self, product: Product, browser: aiohttp.ClientSession) -> None:
         self._product, self._browser = product, browser
@@ -64,24 +65,49 @@ class Ear:
         return next(cookie.value for cookie in self._browser.cookie_jar if cookie.key == "csrftoken")
 
     async def sign_in(self) -> None:
-        login = f"{self._product.origin}/admin/login/"
+        login = f"{self._product.origin}{reverse('login')}"
         await self._browser.get(login)
         form = {"username": "alice", "password": "alice-password", "csrfmiddlewaretoken": self.token()}
-        async with self._browser.post(login, data=form, allow_redirects=False) as answer:
-            assert answer.status == 302
+        await self._browser.post(login, data=form)
+        assert "sessionid" in {cookie.key for cookie in self._browser.cookie_jar}
 
     async def listen(self, session_id: str) -> aiohttp.ClientResponse:
-        await self._product.row("select id from realtime_realtimesession where id = ?", session_id)
-        address = f"{self._product.origin}/admin/realtime/realtimesession/{quote(session_id)}/listen/"
+        """Press the button on the page of a conversation."""
+        address = f"{self._page(session_id)}listen/"
         return await self._browser.post(address, headers={"X-CSRFToken": self.token()})
+
+    async def say(self, session_id: str, words: str) -> None:
+        form = {"csrfmiddlewaretoken": self.token(), "kind": "say", "words": words}
+        await self._browser.post(f"{self._page(session_id)}ask/", data=form)
+
+    async def watch(self, session_id: str, words: str) -> None:
+        """Keep the page open until it shows words; it is told when to look."""
+        live = f"{self._product.origin}/admin/realtime/realtimesession/live/"
+        async with asyncio.timeout(PATIENCE_S), self._browser.get(live, params={"row": session_id}) as stream:
+            async for line in stream.content:
+                if line.startswith(b"data"):
+                    async with self._browser.get(self._page(session_id)) as page:
+                        _, _, shown = (await page.text()).partition('id="live-words"')
+                    if words in shown.partition("</dl>")[0]:
+                        return
+
+    def _page(self, session_id: str) -> str:
+        return f"{self._product.origin}/admin/realtime/realtimesession/{quote(session_id)}/"
+
+
+@asynccontextmanager
+async def signed_in(product: Product) -> AsyncIterator[Desk]:
+    jar = aiohttp.CookieJar(unsafe=True)  # of an IP address
+    async with aiohttp.ClientSession(cookie_jar=jar) as browser:
+        desk = Desk(product, browser)
+        await desk.sign_in()
+        yield desk
 
 
 @pytest.fixture
-async def ear(heard_product: Product) -> AsyncIterator[Ear]:
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:  # of an IP address
-        ear = Ear(heard_product, browser)
-        await ear.sign_in()
-        yield ear
+async def ear(heard_product: Product) -> AsyncIterator[Desk]:
+    async with signed_in(heard_product) as desk:
+        yield desk
 
 
 class Sound:
@@ -124,12 +150,13 @@ def notices(caller: EventsHeard) -> list[bool]:
 
 @pytest.mark.parametrize("transport", ["websocket", "webrtc"])
 async def test_an_operator_hears_both_sides_of_a_caller_who_is_told(
-    heard_product: Product, voices: Callable[[str], Samples], ear: Ear, transport: str
+    heard_product: Product, voices: Callable[[str], Samples], ear: Desk, transport: str
 ) -> None:
     async with conversation(heard_product, transport) as (caller, say):
         (created,) = caller.all("session.created")
         session_id = created["session"]["id"]
         assert "operator_listening" not in created["session"]
+        await heard_product.row("select id from realtime_realtimesession where id = ?", session_id)
         response, sound = await ear.listen(session_id), Sound()
         assert response.status == 200
         assert notices(caller) == [True]
@@ -160,9 +187,28 @@ async def test_an_operator_hears_both_sides_of_a_caller_who_is_told(
     await Sound().collect(again)  # until the conversation has ended
 
 
-async def test_a_caller_who_cannot_be_told_aloud_is_not_heard(heard_product: Product, ear: Ear) -> None:
+async def test_another_process_shows_the_words_has_sentences_said_and_names_the_one_that_is_heard(
+    heard_product: Product, serve: Serve
+) -> None:
+    other = serve(MAX_LISTENERS="1", DATABASE_URL=heard_product.environment["DATABASE_URL"])
+    async with conversation(heard_product, "websocket") as (caller, _), signed_in(other) as desk:
+        session_id = caller.all("session.created")[0]["session"]["id"]
+        row = await heard_product.row("select served_by from realtime_realtimesession where id = ?", session_id)
+        watching = asyncio.create_task(desk.watch(session_id, "We close in five minutes."))
+        await desk.say(session_id, "We close in five minutes.")
+        await caller.wait("response.done")
+        await watching
+        refused = await desk.listen(session_id)
+        assert refused.status == 409
+        assert f"The process {row['served_by']} holds this conversation" in await refused.text()
+        assert notices(caller) == []
+
+
+async def test_a_caller_who_cannot_be_told_aloud_is_not_heard(heard_product: Product, ear: Desk) -> None:
     async with call(heard_product.url, heard_product.keys["good"], query="&intent=transcription") as talker:
-        refused = await ear.listen(talker.all("session.created")[0]["session"]["id"])
+        session_id = talker.all("session.created")[0]["session"]["id"]
+        await heard_product.row("select id from realtime_realtimesession where id = ?", session_id)
+        refused = await ear.listen(session_id)
         assert refused.status == 409
         assert "cannot be told aloud" in await refused.text()
         await talker.send("session.update", session={})
