@@ -108,6 +108,20 @@ def test_it_hears_a_question_and_is_heard_answering(
     )
 
 
+def test_a_page_that_is_left_in_a_call_complains_of_nothing(relay: Server, open_page: OpenPage) -> None:
+    left = "SELECT close_code FROM realtime_realtimesession WHERE close_code = 1001"
+    before = len(relay.rows(left))
+    voice = open_page(address(relay), transport=None)
+    voice.type(QUESTION)
+    voice.wait("ai-speaking")
+    expect(voice.page.locator("#link-transport")).to_have_text(re.compile("^AOQ"))
+    voice.page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide'))")  # of a page that is gone, less is told
+    voice.wait("reconnecting")
+    voice.wait("listening")
+    voice.page.close()
+    assert relay.row(f"{left} LIMIT 1 OFFSET {before}") == (1001,)
+
+
 def test_the_policy_lists_the_relay_and_nothing_else(relay: Server, open_page: OpenPage) -> None:
     voice = open_page(address(relay))
     policy = voice.page.evaluate("async () => (await fetch(location.href)).headers.get('Content-Security-Policy')")

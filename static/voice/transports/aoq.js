@@ -271,7 +271,7 @@ export class AoqTransport extends EventTarget {
   /** The page is being closed or left. */
   #leave() {
     this.#report?.ended(LEFT);
-    this.#web.close();
+    this.#moq.close(); // and with it the session, without an error in the console
   }
 
   /** Our server counts a session as ended that another service still holds. */
