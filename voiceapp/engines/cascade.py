@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -145,7 +146,6 @@ class CascadeStream:
             speculates=writer.speculates,
             replies_in_english=writer.replies_in_english,
         )
-        self._sound = CallerSound(self._session.config)
         self._meter = Meter(rate_per_s=2 * 1000)
         self._running: dict[str, set[asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
@@ -171,6 +171,10 @@ class CascadeStream:
         )
         self._session.open(self._now(), call.first_words, guest_lasts_s=call.guest_lasts_s)
         self._follow()
+
+    @cached_property
+    def _sound(self) -> CallerSound:
+        return CallerSound(self._session.config)
 
     async def receive(self, event: ev.ClientEvent) -> None:
         if isinstance(event, ev.AudioAppend):

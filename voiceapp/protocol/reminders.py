@@ -6,7 +6,6 @@ conversation goes on.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -51,7 +50,7 @@ class Reminders:
     def __init__(self, new_id: Callable[[str], str]) -> None:
         self._new_id = new_id
         self._due: list[tuple[float, Reminder]] = []
-        self._known: deque[str] = deque(maxlen=MAX_KNOWN)
+        self._known: list[str] = []
         self._has_news = False
 
     def change(self, change: ReminderChange, now: float) -> None:
@@ -96,7 +95,7 @@ class Reminders:
         return tuple(replace(reminder, in_s=max(0.0, due - now)) for due, reminder in self._due)
 
     def _add(self, reminder: Reminder, now: float) -> None:
-        self._known.append(reminder.id)
+        self._known = [*self._known, reminder.id][-MAX_KNOWN:]
         self._due.append((now + reminder.in_s, reminder))
         self._due.sort(key=lambda entry: entry[0])
         self._has_news = True

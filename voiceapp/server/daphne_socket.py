@@ -50,6 +50,11 @@ class DaphneSocket(WebSocketProtocol):
         super().connectionLost(reason)
         self.factory.server_class.gate.release(peer)
 
+    def onOpen(self) -> None:
+        super().onOpen()
+        self.http_headers.clear()  # the scope has them
+        self.http_request_data = b""
+
     # What arrives
 
     def dataReceived(self, data: bytes) -> None:

@@ -20,6 +20,8 @@ MODEL = "silero/silero_vad.onnx"
 RATE = np.array(ENGINE_SAMPLE_RATE_HZ, dtype=np.int64)
 CONTEXT_SAMPLES = 64
 """The model wants the end of the frame before in front of each frame."""
+UNHEARD = np.zeros((2, 1, 128), dtype=np.float32), np.zeros((1, CONTEXT_SAMPLES), dtype=np.float32)
+"""State and window of every detector before the first frame."""
 INAUDIBLE = 1e-3
 """No sample of a frame without speech is louder: 60 dB below full scale. Microphones of browsers, which suppress noise,
 give less between words, and muted ones nothing."""
@@ -50,8 +52,7 @@ class SileroDetector:
         self.reset()
 
     def reset(self) -> None:
-        self._state: NDArray[np.float32] = np.zeros((2, 1, 128), dtype=np.float32)
-        self._window: NDArray[np.float32] = np.zeros((1, CONTEXT_SAMPLES + VAD_FRAME_SAMPLES), dtype=np.float32)
+        self._state, self._window = UNHEARD
         self._is_audible = False
         self._silent = 0
         """Inaudible frames in a row that are no speech."""
@@ -87,8 +88,7 @@ class SileroDetector:
         """Take a frame, and return whether the model is to judge it."""
         if frame.shape != (VAD_FRAME_SAMPLES,):
             raise ValueError(f"A frame has {VAD_FRAME_SAMPLES} samples, not {frame.shape}.")
-        self._window[0, :CONTEXT_SAMPLES] = self._window[0, -CONTEXT_SAMPLES:]
-        self._window[0, CONTEXT_SAMPLES:] = frame
+        self._window = np.concatenate((self._window[:, -CONTEXT_SAMPLES:], frame[None]), axis=1)
         self._is_audible = float(np.abs(frame).max()) > INAUDIBLE
         return self._is_audible or self._silent < SETTLED_FRAMES
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -43,7 +42,7 @@ class Listener:
         self.heard_ms = 0
         """Audio received since the start."""
         self._audio_at = 0.0
-        self._recent: deque[Pcm] = deque()
+        self._recent: list[Pcm] = []
         """The last frames before speech, for the prefix padding."""
         self._open: Utterance | None = None
         """Speech in progress; in manual mode, what was appended since the last commit."""
@@ -236,7 +235,7 @@ class Listener:
         self._recent.append(pcm)
         padding_ms = self._settings.prefix_padding_ms if self._settings else 0
         while len(self._recent) > padding_ms // FRAME_MS + ONSET_FRAMES:
-            self._recent.popleft()
+            self._recent.pop(0)
 
     def _follow(self, signal: Signal, now: float) -> None:
         if isinstance(signal, Onset):

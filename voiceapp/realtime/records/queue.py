@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,7 +45,7 @@ class RecordQueue:
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
-        self._waiting: deque[TurnRecord | EventNote] = deque()
+        self._waiting: list[TurnRecord | EventNote] = []
         self._came = asyncio.Event()
         self._updated_at = -math.inf
         """Time of the last note of changed settings, by the event loop's clock."""
@@ -74,19 +73,19 @@ class RecordQueue:
             await self._came.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._updated_at + UPDATES_APART_S):
-                while list(self._waiting) == [UPDATED]:
+                while self._waiting == [UPDATED]:
                     self._came.clear()
                     await self._came.wait()
 
     def take(self) -> TurnRecord | EventNote:
         """Return the next record: a turn, or everything that is told before it."""
-        first = self._waiting.popleft()
+        first = self._waiting.pop(0)
         if isinstance(first, TurnRecord):
             return first
         kinds = first.kinds
         while self._waiting and isinstance(following := self._waiting[0], EventNote):
             kinds += following.kinds
-            self._waiting.popleft()
+            self._waiting.pop(0)
         return EventNote(kinds)
 
     def updated(self) -> None:

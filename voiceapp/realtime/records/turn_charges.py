@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
@@ -61,7 +60,7 @@ class TurnCharges:
         self._refused: set[int] = set()
         """Ordinals of turns that got the last words in place of a reply."""
         self._ended: set[int] = set()
-        self._unwritten: deque[Charge] = deque()
+        self._unwritten: list[Charge] = []
         """Turns that have ended and are not in the ledger, oldest first."""
         self._writing = asyncio.Lock()
         self._none_reserved = asyncio.Event()
@@ -141,7 +140,7 @@ class TurnCharges:
                     return False
                 except DatabaseFailure:
                     logger.exception("session %s: a turn could not be charged", self._session_id)
-                self._unwritten.popleft()
+                self._unwritten.pop(0)
         if self._asks_for_budget:
             await self._ask_for_budget()
         return True
