@@ -109,8 +109,8 @@ bench: .venv/tests.stamp models whisper
 	$(BIN)/python -m tests.bench.soaking --minutes 2 --processes 1 2 4 --apart
 
 # What the tests try in small, tried at length: every variant of every test, thousands of offers, a hundred clients that
-# do not read in ten rounds, outages of half a minute, two hundred clients that vanish, half an hour of calls. And what takes a network and
-# minutes: a push to a platform, a rolling restart behind each proxy, a newcomer's two commands.
+# do not read in ten rounds, outages of half a minute, two hundred clients that vanish, half an hour of calls. And what
+# takes a network and minutes: a push to a platform, a rolling restart behind each proxy, a newcomer's two commands.
 soak: .venv/tests.stamp models .venv/system.stamp
 	THOROUGH=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 	SDP_MUTATIONS=20000 $(BIN)/python -m pytest -n 0 -s tests/realtime/webrtc/test_offers.py -k mutation $(ARGS)
