@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import request_finished
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
@@ -40,6 +40,21 @@ async def waits(request: HttpRequest) -> HttpResponse:
     return HttpResponse()
 
 
+async def returns(request: HttpRequest) -> HttpResponse:
+    """Sync code that runs async code, as a sync view does behind middleware."""
+
+    async def within() -> None:
+        events["begun"].set()
+        await asyncio.Event().wait()
+
+    def sync() -> None:
+        ended.append(str(threading.get_ident()))
+        async_to_sync(within)()
+
+    await sync_to_async(sync)()
+    return HttpResponse()
+
+
 async def streams(request: HttpRequest) -> StreamedResponse:
     async def words() -> AsyncGenerator[bytes, None]:
         try:
@@ -52,7 +67,7 @@ async def streams(request: HttpRequest) -> StreamedResponse:
     return StreamedResponse(words(), "text/plain")
 
 
-urlpatterns = [path(f"api/v1/{view.__name__}", view) for view in (plain, asks, waits, streams)]
+urlpatterns = [path(f"api/v1/{view.__name__}", view) for view in (plain, asks, returns, waits, streams)]
 
 
 class Client:
@@ -112,6 +127,15 @@ async def test_a_request_is_finished_in_the_thread_of_its_sync_code(finished: li
     status, thread = await client.read()
     assert (status, finished) == (200, [int(thread)])
     assert finished != [threading.get_ident()]
+
+
+async def test_sync_code_that_is_left_in_the_middle_is_finished_in_its_thread(finished: list[int]) -> None:
+    client = Client()
+    async with client.asking("/api/v1/returns") as asked:
+        await events["begun"].wait()
+        client.leave()
+        await asked
+    assert finished == [int(ended[0])]
 
 
 async def test_it_reads_a_body_in_pieces_and_refuses_an_address_that_is_no_text() -> None:
