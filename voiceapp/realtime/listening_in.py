@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from django.conf import settings
+from django.contrib.auth import get_user
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
@@ -21,6 +23,8 @@ from voiceapp.realtime.models import RealtimeSession
 from voiceapp.realtime.records.listening import OperatorListener, listening
 
 LISTEN_IN = "realtime.listen_realtimesession"
+LOOKS_AGAIN_S = 5.0
+"""Time between looks whether an operator may still listen."""
 TOLD_S = 5.0
 """Time that a conversation has to tell its caller."""
 UNTOLD = "Its caller cannot be told aloud, so it cannot be listened to; or it ended just now."
@@ -28,8 +32,8 @@ ENOUGH = "As many operators listen in already as MAX_LISTENERS allows: {}."
 
 Log = Callable[[RealtimeSession, str], object]
 
-_noting: set[asyncio.Task[None]] = set()
-"""Tasks that wait for the end of a listener, to note it in the audit."""
+_attending: set[asyncio.Task[None]] = set()
+"""Tasks that wait for the ends of listeners."""
 
 
 async def listened(request: HttpRequest, find: Callable[[], RealtimeSession | None], log: Log) -> HttpResponseBase:
@@ -48,12 +52,16 @@ async def listened(request: HttpRequest, find: Callable[[], RealtimeSession | No
     listener = request_watch().listener(row.pk)
     if listener is None or len(listening()) >= settings.MAX_LISTENERS:
         return _refused(_why_not(row) if listener is None else ENOUGH.format(settings.MAX_LISTENERS))
-    await run_in_db_thread(log, row, "Asked to listen in.")  # what cannot be noted is not heard
-    listener.ask()
-    noting = asyncio.create_task(_note_end(listener, row, log, timezone.now()), name=f"operator in {row.pk}")
-    _noting.add(noting)
-    noting.add_done_callback(_noting.discard)
+    listening().add(listener)  # before others can look
     try:
+        await run_in_db_thread(log, row, "Asked to listen in.")  # what cannot be noted is not heard
+        listener.ask()
+        attending = asyncio.create_task(
+            _attend(listener, partial(_may_listen, request, find), partial(log, row), timezone.now()),
+            name=f"operator in {row.pk}",
+        )
+        _attending.add(attending)
+        attending.add_done_callback(_attending.discard)
         with suppress(TimeoutError):
             async with asyncio.timeout(TOLD_S):
                 await listener.decided.wait()
@@ -65,10 +73,28 @@ async def listened(request: HttpRequest, find: Callable[[], RealtimeSession | No
     return StreamingHttpResponse(listener.read(), content_type="application/octet-stream", headers=HEADERS)
 
 
-async def _note_end(listener: OperatorListener, row: RealtimeSession, log: Log, begun: datetime) -> None:
-    await listener.over.wait()
-    listened_for = duration((timezone.now() - begun).total_seconds())
-    await run_in_records_thread(log, row, f"Listened in for {listened_for}.")
+def _may_listen(request: HttpRequest, find: Callable[[], RealtimeSession | None]) -> bool:
+    """Return whether the user is still signed in, and may still listen to this conversation."""
+    request.session = type(request.session)(request.session.session_key)  # as it is stored now
+    request.user = user = get_user(request)
+    return user.is_staff and user.has_perm(LISTEN_IN) and find() is not None
+
+
+async def _attend(
+    listener: OperatorListener, may_listen: Callable[[], bool], log: Callable[[str], object], begun: datetime
+) -> None:
+    """Wait for the end of a listener, end one who may no longer listen, and note it in the audit."""
+    try:
+        while not listener.over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOKS_AGAIN_S):
+                    await listener.over.wait()
+            if not (listener.over.is_set() or await run_in_db_thread(may_listen)):
+                listener.end()
+    finally:
+        listener.end()
+        listened_for = duration((timezone.now() - begun).total_seconds())
+        await run_in_records_thread(log, f"Listened in for {listened_for}.")
 
 
 def _why_not(row: RealtimeSession) -> str:

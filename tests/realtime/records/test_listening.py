@@ -71,6 +71,9 @@ class Desk:
         await self._browser.post(login, data=form)
         assert "sessionid" in {cookie.key for cookie in self._browser.cookie_jar}
 
+    async def sign_out(self) -> None:
+        await self._browser.post(f"{self._product.origin}{reverse('logout')}", headers={"X-CSRFToken": self.token()})
+
     async def listen(self, session_id: str) -> aiohttp.ClientResponse:
         """Press the button on the page of a conversation."""
         address = f"{self._page(session_id)}listen/"
@@ -157,8 +160,9 @@ async def test_an_operator_hears_both_sides_of_a_caller_who_is_told(
         session_id = created["session"]["id"]
         assert "operator_listening" not in created["session"]
         await heard_product.row("select id from realtime_realtimesession where id = ?", session_id)
-        response, sound = await ear.listen(session_id), Sound()
-        assert response.status == 200
+        responses, sound = await asyncio.gather(*(ear.listen(session_id) for _ in range(3))), Sound()
+        assert sorted(response.status for response in responses) == [200, 409, 409]
+        (response,) = (response for response in responses if response.status == 200)
         assert notices(caller) == [True]
         told = caller.all("session.updated")[0]["session"]
         assert session_to(told)["operator_listening"] is True, "in OpenAI's dialect as well"
@@ -182,6 +186,11 @@ async def test_an_operator_hears_both_sides_of_a_caller_who_is_told(
         (asked,) = heard_product.rows(AUDIT, session_id, "Asked to listen in.")
         assert asked
 
+        again = await ear.listen(session_id)
+        assert again.status == 200
+        await ear.sign_out()
+        await Sound().collect(again)
+        await ear.sign_in()
         again = await ear.listen(session_id)
         assert again.status == 200
     await Sound().collect(again)  # until the conversation has ended
@@ -274,6 +283,7 @@ async def test_one_who_does_not_read_costs_a_bounded_buffer(
         monkeypatch.setattr(listening, name, value)
     requests: asyncio.Queue[OperatorListener] = asyncio.Queue()
     listener = OperatorListener(requests)
+    listening.listening().add(listener)
     listener.ask()
     assert await requests.get() is listener
     listener.begin({})

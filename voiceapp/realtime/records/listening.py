@@ -35,7 +35,6 @@ class OperatorListener:
 
     def ask(self) -> None:
         """Ask the conversation to tell its caller, and to `begin`."""
-        listening().add(self)
         self._requests.put_nowait(self)
 
     def begin(self, session: dict[str, Any]) -> None:
