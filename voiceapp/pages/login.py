@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from voiceapp.accounts.addresses import address_of_request
-from voiceapp.accounts.second_factor import accepts, has_second_factor
+from voiceapp.accounts.second_factor import MOST_TYPED, accepts, has_second_factor
 from voiceapp.accounts.throttle import CodeAttempt, LoginAttempt
 from voiceapp.errors import Throttled
 from voiceapp.formats import Facts
@@ -37,7 +37,7 @@ class PageLogin(AuthenticationForm):
         "invalid_code": _("That code is wrong, or was used already. Enter the next one."),
         "late": _("That took too long. Enter your name and password again."),
     }
-    code = forms.CharField(required=False, max_length=50)
+    code = forms.CharField(required=False, max_length=MOST_TYPED)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
