@@ -6,14 +6,14 @@ import inspect
 import json
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Path, Query, Router
 from ninja.errors import ValidationError
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from voiceapp.accounts.auth import Caller
 from voiceapp.accounts.rates import rates
@@ -59,8 +59,8 @@ class ListQuery(Schema):
     """`YYYYMMDDhhmmss`, UTC: submitted then or earlier. Without it, 24 hours after `start_time`, or now."""
     model_name: CleanStr | None = None
     """Only tasks of this model."""
-    status: Annotated[Shown | None, BeforeValidator(lambda given: given or None)] = None
-    """Only tasks that stand here."""
+    status: Shown | Literal[""] = ""
+    """Only tasks that stand here; empty: all."""
     api_key_id: CleanStr | None = None
     """Only tasks created with this key."""
     region: CleanStr | None = None
@@ -202,7 +202,7 @@ def _filter(query: ListQuery) -> store.Filter:
         raise InvalidParameter("end_time lies before start_time.", param="end_time")
     if end - start > LONGEST_RANGE:
         raise InvalidParameter("start_time and end_time lie more than 24 hours apart.", param="start_time")
-    status = Status(query.status) if query.status not in (None, UNKNOWN) else None
+    status = Status(query.status) if query.status not in ("", UNKNOWN) else None
     return store.Filter(
         submitted_from=start,
         submitted_to=end + timedelta(seconds=1),  # a time given in seconds means all of its last one
