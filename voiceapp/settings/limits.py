@@ -46,8 +46,8 @@ ALLOW_EPHEMERAL_DB: bool = env.bool("ALLOW_EPHEMERAL_DB", default=False)
 
 # ── Conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# On two cores, 95 of 100 replies came within 0.8 s while 32 callers talked who had begun within 7 s, and within 2 s
-# while 40 did (`tests.bench`).
+# On two cores, 95 of 100 replies came within 1 s while 16 callers talked who had begun within 7 s, and within 2 s while
+# 32 did (`tests.bench`).
 MAX_SESSIONS: int = env.int("MAX_SESSIONS", default=16 * VOICE_THREADS)
 """Conversations open at once in one process, whether their callers talk or not; 16 for each of VOICE_THREADS without
 it, for so many may talk. Raise it where most are typed, or served by another service."""
