@@ -137,7 +137,7 @@ class Workspace(models.Model):
 
 
 class SecondFactor(models.Model):
-    """What a person proves themselves with beside their password."""
+    """Second factor of a person who signs in with a password."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="second_factor"

@@ -63,7 +63,7 @@ class LoginAttempt:
 
 
 class CodeAttempt(LoginAttempt):
-    """A guess at a second factor. It counts from any address: whoever guesses knows the password."""
+    """A guess at a second factor. It counts from any address: those who guess know the password."""
 
     def __init__(self, user: User) -> None:
         self._limits = {_cache_key("code", str(user.pk)): FAILURES_PER_NAME}
