@@ -276,7 +276,7 @@ class ApiKeyAdmin(OwnRows, KeyRevocation):
         return form
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Choose the workspace where there is no choice."""
+        """Choose the workspace where an account has only one."""
         guests = Q(account__name=GUESTS) | Q(account__guest_site__isnull=False)
         found = own(Workspace.objects.exclude(guests), request.user)[:2]
         return {"workspace": found[0].pk if len(found) == 1 else None, **super().get_changeform_initial_data(request)}

@@ -166,7 +166,7 @@ class Seats:
         self._begun = begun or Rates()
         self._open = 0
         self._here = 0
-        """Of those that are open, those whose models run on this server."""
+        """Open sessions whose models run on this server."""
         self._guests = 0
         self._held: Counter[str] = Counter()
         """Seats taken, by account, and those of guests by address too; holders of none are not kept."""

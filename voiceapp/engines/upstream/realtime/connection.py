@@ -241,7 +241,7 @@ class ServedModel:
     """A realtime model at a service, and how it is reached."""
 
     base_url: str
-    """What comes before `/api/v1`, or before `/realtime` with OpenAI's dialect; several with commas between."""
+    """Address before `/api/v1`, or before `/realtime` with OpenAI's dialect; several with commas between."""
     ws_url: str = ""
     """The same for WebSockets, where they have an address of their own."""
     api_key: str = field(repr=False)
